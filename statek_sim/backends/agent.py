@@ -1,4 +1,4 @@
-"""Running a scenario on engine two, the tool-calling agent, in virtual time."""
+"""Runs a scenario on engine two, the tool-calling agent, in virtual time."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def run_agent_scenario(
     guards: Callable[[Guard], Guard] = unchanged,
     moments: Moments | None = None,
 ) -> RunRecord:
-    """Run one scenario of engine two and return its record; raises `BadInput` for a profile other than `PROFILE`.
+    """Run a scenario for engine two and return its record; raises `BadInput` for a profile other than `PROFILE`.
 
-    `guards` wraps or replaces each shipped guard. `moments` records the points where the process may die. A scenario
-    with deviations runs twice: first without its deviations, to collect the answers of its model.
+    `guards` wraps or replaces each built-in guard. `moments` records the points where the process may die. A
+    scenario with deviations runs twice: first without them, to collect its model's answers.
     """
     if profile != PROFILE:
         raise BadInput(f"unknown agent profile {profile!r}; expected {PROFILE}")
@@ -86,7 +86,7 @@ def run_agent_scenario(
 
 
 class _Run:
-    """One run of a scenario; the arguments are those of `run_agent_scenario`."""
+    """One run of a scenario; takes the same arguments as `run_agent_scenario`."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Run:
         self.envelopes = Envelopes(options.tokenizers, options.client_options)
         self.people = People()
         self.left = [event for event in scenario.events if event.after is not None]
-        """Events after tool calls that have not been made yet."""
+        """Events waiting for tool calls that have not been made yet."""
         self.checks: list[Callable[[], None]] = [
             lambda: check_events(self.left),
             self.people.check_answered,
@@ -119,7 +119,9 @@ class _Run:
         self.sessions = Sessions() if dies else None
         self.driver = self._simulation()
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
-        """Actions that follow tool calls: a crash happens inside the call, after the work; others after its end."""
+        """Actions that follow tool calls: a crash happens inside the call, after the work; others happen
+        after the call.
+        """
         self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
@@ -127,7 +129,7 @@ class _Run:
         self.unsent: list[Event] = []
         """Messages and answers that arrived while the process was dead."""
         self.restarts = sum(event.action == "restart" for event in self.scenario.events)
-        """Number of new processes that the scenario itself will still start."""
+        """Number of new processes that the scenario itself has yet to start."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: AgentPlugins(
@@ -144,7 +146,7 @@ class _Run:
         }
 
     def _simulation(self) -> Simulation:
-        """Return the driver of the runs. Where the process may die, the driver also reports commits and receipts."""
+        """Return the driver for the runs. Where the process may die, the driver also reports commits and receipts."""
         dies = self.sessions is not None
         if self.moments is not None:
             self.moments.harness = self.harness
@@ -275,7 +277,8 @@ class _Run:
     def _end(self) -> None:
         """End the process.
 
-        The trace is sealed first: when Python finalizes unfinished runs later, their events are not part of the run.
+        The trace is sealed first, because events from unfinished runs that Python finalizes later are not
+        part of the run.
         """
         self.trace.seal()
         self._stop()
@@ -287,7 +290,7 @@ class _Run:
             self.desk.die()
 
     def _own_crash(self) -> None:
-        """Execute a crash of the scenario; does nothing if an explorer has already killed the process."""
+        """Perform one of the scenario's crashes; does nothing if an explorer has already killed the process."""
         if self.moments is not None:
             self.moments.crashes += 1
             if not self.alive:
@@ -331,7 +334,7 @@ class _Run:
         """Start a new process. Each run resumes from its last commit, or starts over if it has none."""
         if self.alive or self.sessions is None:
             raise BadScenario(
-                f"{self.scenario.place}: the worker is still running when it is started again; add a crash before that"
+                f"{self.scenario.place}: the worker is restarted while still running; add a crash before that"
             )
         self.alive = True
         for name in list(self.runs):
@@ -362,7 +365,7 @@ class _Run:
             self.moments.lost += [(job, turn) for turn in turns]
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
-        """Kill the process if it is to die in this call, after the work of the tool and before its receipt."""
+        """Kill the process if it is due to die in this call, after the tool's work and before its receipt."""
         crashes = self._following(self.crashes, run, tool)
         if self.moments is not None:
             self.moments.worked.append((run.job, tool))
@@ -372,7 +375,7 @@ class _Run:
             self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
-        """Execute the events of the scenario that follow this tool call."""
+        """Execute the scenario's events that follow this tool call."""
         for event in self._following(self.acts, run, tool):
             self._act(event)
 
@@ -409,7 +412,7 @@ class _Run:
             self.people.act(event, at=self.clock.now())
         elif not self.alive:
             raise BadScenario(
-                f"{self.scenario.place}: the message cannot be delivered to {event.target!r}: the worker is dead"
+                f"{self.scenario.place}: cannot deliver the message to {event.target!r}: the worker is dead"
             )
         elif run.push(event.message):
             self.driver.start(run)

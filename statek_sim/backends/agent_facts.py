@@ -1,4 +1,4 @@
-"""Reading a finished run of engine two: converts the live runs to plain records."""
+"""Reads a finished run on engine two: converts live runs to plain records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record_of(
     *,
     settled: bool,
 ) -> RunRecord:
-    """Return the record of a run, with every fact that expectations may use."""
+    """Return a run's record, with all the data that expectations may use."""
     totals = UsageTotals()
     for run in runs.values():
         totals.merge(run.counters.usage)
@@ -42,7 +42,7 @@ def record_of(
 
 
 def job_record(run: AgentRun, trace: Trace) -> JobRecord:
-    """Return the record of one job of engine two."""
+    """Return the record of one job on engine two."""
     counters = run.counters
     share = run.conversation.prefix.share
     return JobRecord(
@@ -75,7 +75,7 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
 def _as_asked(scenario: Scenario, record: JobRecord, run: AgentRun) -> JobRecord:
     """Return the record, with lint findings if the scenario expects any.
 
-    Linting takes time, so other records have none. The findings are about the tools that were offered last.
+    Linting takes time, so other records have none. The findings are for the tools offered last.
     """
     expected = (scenario.expect, scenario.expect_in.get(PROFILE))
     jobs = [

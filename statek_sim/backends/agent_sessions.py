@@ -1,6 +1,6 @@
-"""The durable state of the runs of engine two, and the points of a run where its process may die.
+"""The durable state of runs on engine two, and the points in a run where its process may die.
 
-A new process finds the state that was durable when the old process died.
+A new process sees the state that was durable when the old process died.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from statek_sim.values import JSON
 
 
 class Sessions:
-    """The sessions of one scenario's jobs by name, in memory, encoded as a store would write them to disk."""
+    """A scenario's sessions by job name, in memory, encoded as a store would write them to disk."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Entry, JSON]] = {}
         self._receipts: dict[str, list[Receipt]] = {}
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot as the durable state of its job; raises `BadInput` for a state that cannot be stored."""
+        """Keep a snapshot as its job's durable state; raises `BadInput` for a state that cannot be stored."""
         entry = entry_of(snapshot)
         self._entries[snapshot.job] = entry, encoded(entry.state)
         self._receipts[snapshot.job] = []
 
     def receipted(self, receipt: Receipt) -> None:
-        """Keep a receipt in the session of its job; a job that never committed has no session."""
+        """Keep a receipt in its job's session; a job that never committed has no session."""
         if receipt.job in self._entries:
             self._receipts[receipt.job].append(receipt)
 
     def kept(self, job: str) -> Kept | None:
-        """Return the durable state of a job, or None if the job never committed."""
+        """Return a job's durable state, or None if the job never committed."""
         if job not in self._entries:
             return None
         entry, state = self._entries[job]
@@ -51,44 +51,46 @@ class Sessions:
 
 
 SOON: Final = 1.0
-"""Virtual seconds from a death of the process to the start of a new process."""
+"""Virtual seconds between the process's death and the start of a new process."""
 
 Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
-"""The answers of the undisturbed run: by job and turn, then by the number of earlier crashes of the scenario itself.
-Failed attempts come first.
+"""The answers from the uninterrupted run, by job and turn, then by how many of the scenario's crashes
+preceded them. Failed attempts come first.
 """
 
 
 @dataclass(slots=True)
 class Moments:
-    """Records the points of one run and decides where the process dies.
+    """Records the points in one run where the process may die, and decides where it does.
 
-    If `first_answers` is None, this is the undisturbed run, and `taken` collects its answers.
+    If `first_answers` is None, this is the uninterrupted run, and `taken` collects its answers.
     """
 
     plan: DeviationPlan = field(default_factory=DeviationPlan)
-    """Kills, faults and choices of the run: which of several runs continues first at the same second, and which of
-    several calls ends first.
+    """The run's kills, faults and choices: which of several runs due at the same second continues first,
+    and which of several calls ends first.
     """
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
     taken: Answers = field(default_factory=dict)
     unknown: list[tuple[str, int]] = field(default_factory=list)
     worked: list[tuple[str, str]] = field(default_factory=list)
-    """Job and tool of every call whose tool did its work."""
+    """Job and tool for every call whose tool did its work."""
     lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
-    """Job and usage of answers that a process got but did not commit before it died: paid for, but not counted."""
+    """Job and usage for answers that a process received but did not commit before it died: paid for, but
+    not counted.
+    """
     durable: int = 0
-    """Number of commits and receipts so far, which a new process would find."""
+    """Number of commits and receipts so far, which a new process would see."""
     crashes: int = 0
     """Number of the scenario's own crashes so far, including those in a process that was already dead."""
     states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
-    """For each point the virtual second and four numbers: commits and receipts, calls whose tools did their work, the
-    scenario's own crashes, and answers. The first three numbers determine how a new process continues, and the answers
-    determine what the crash costs.
+    """For each point, the virtual second and four numbers: commits and receipts, calls whose tools did
+    their work, the scenario's own crashes, and answers. The first three numbers determine how a new
+    process continues, and the answers determine what the crash costs.
     """
     harness: LLM_Harness | None = None
-    """The limits of the run."""
+    """The run's limits."""
     _silent: int = 0
     _events: int = -1
     _answers: int = 0
@@ -108,7 +110,7 @@ class Moments:
 
 
 class PinnedTurns:
-    """A provider that gives each turn of a job the answer of the undisturbed run."""
+    """A provider that gives each job turn its answer from the uninterrupted run."""
 
     def __init__(self, provider: Provider, moments: Moments) -> None:
         self._provider = provider
@@ -116,7 +118,7 @@ class PinnedTurns:
         self._asked: dict[tuple[str, int], int] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer of the undisturbed run, or refuse the request if that run has no such turn."""
+        """Return the answer from the uninterrupted run, or refuse the request if that run has no such turn."""
         moments = self._moments
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
@@ -136,7 +138,7 @@ class PinnedTurns:
         raise answer
 
     def _answered(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        """Return the answer of the script and record it for later runs."""
+        """Return the script's answer and record it for later runs."""
         answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
         try:
             reply = self._provider.complete(request)
@@ -150,10 +152,10 @@ class PinnedTurns:
 def _of_life(
     answers: Mapping[int, list[RawReply | ProviderFailure]], crashes: int
 ) -> list[RawReply | ProviderFailure]:
-    """Return the answers of a turn after this number of the scenario's own crashes.
+    """Return a turn's answers after this number of the scenario's own crashes.
 
-    An additional crash may move a turn to the other side of the scenario's own crash. Then the turn gets the answers
-    that it had after fewer crashes, or else after more.
+    An additional crash may move a turn to the other side of one of the scenario's crashes. The turn then gets
+    the answers that it had after fewer crashes, or else after more.
     """
     before = [life for life in answers if life <= crashes]
     return answers[max(before) if before else min(answers)] if answers else []

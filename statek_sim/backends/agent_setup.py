@@ -1,6 +1,6 @@
-"""Converts a scenario of engine two to the inputs of the agent loop: settings, scripted tools, the person who answers.
+"""Converts a scenario for engine two to the agent loop's inputs: settings, scripted tools, the person who answers.
 
-The results of scripted tools are data, used in order. A run must use all of them.
+Scripted tool results are data, used in order. A run must use all of them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from statek_sim.values import JSON
 
 
 def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder of `text`, with additional `checks` of answers; raises `BadInput` for an invalid ladder."""
+    """Return the ladder in `text`, with additional answer `checks`; raises `BadInput` for an invalid ladder."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
@@ -131,12 +131,12 @@ def _block(content: str) -> str:
 
 
 def slot_rules(text: SlotsText) -> SlotRules:
-    """Return the rules by which the runs of a scenario share slots."""
+    """Return the rules by which a scenario's runs share slots."""
     return SlotRules(**text.model_dump())
 
 
 def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
-    """Return the settings of a context; `by` is the agent that writes summaries, None for summaries by rule."""
+    """Return a context's settings; `by` is the agent that writes summaries, or None for summaries by rule."""
     return ContextSettings(
         budget=text.budget if text.vram is None else _tokens_in(text.vram),
         reserve=text.reserve,
@@ -150,12 +150,12 @@ def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings
 
 
 def _tokens_in(text: VramText) -> int:
-    """Return how many tokens of context fit into the memory of the graphics cards beside the model."""
+    """Return how many context tokens fit into the graphics cards' memory next to the model."""
     return fitting(known_models()[text.model], [free * MIB for free in text.free], kv=text.kv).tokens
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:
-    """Return another agent's model for auxiliary requests, with the prompt of that agent or, without one, `prompt`."""
+    """Return another agent's model for auxiliary requests, with that agent's prompt or, if it has none, `prompt`."""
     return SideModel(
         model=spec.model,
         role=spec.role,
@@ -167,7 +167,7 @@ def side_model(spec: AgentSpec, prompt: str) -> SideModel:
 
 
 def layers_of(text: AgentText) -> Layers:
-    """Return the layers of the system block of an agent."""
+    """Return the layers in an agent's system block."""
     return Layers(
         rules=text.prompt,
         project=_project_layer(text.layers),
@@ -177,14 +177,14 @@ def layers_of(text: AgentText) -> Layers:
 
 
 def choice_of(text: AgentText) -> Choice:
-    """Return the conditions that select the tools of an agent."""
+    """Return the conditions that select an agent's tools."""
     names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
     offer = text.offer
     return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
 
 
 def plan_of(text: StepsText) -> StepPlan:
-    """Return the step plan of an agent's workflow."""
+    """Return the step plan for an agent's workflow."""
     steps = tuple(Step(**step.model_dump()) for step in text.steps)
     return StepPlan(steps=steps, order=text.order, helpers=text.helpers)
 
@@ -197,7 +197,7 @@ def prices_of(text: BudgetText | PricesText) -> Prices | None:
 
 
 def budget_of(text: BudgetText) -> Budget:
-    """Return the budget of a run of an agent."""
+    """Return the budget for an agent's run."""
     return Budget(
         tokens=text.tokens,
         cost=None if text.cost is None else Decimal(str(text.cost)),
@@ -226,7 +226,7 @@ class People:
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
-        """Answer or refuse the oldest open question that the event means; raises `NotAsked` if there is none."""
+        """Answer or refuse the oldest open question that the event refers to; raises `NotAsked` if there is none."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
@@ -241,7 +241,7 @@ class People:
         )
 
     def check_answered(self) -> None:
-        """Raise `Unanswered` if a run still waits for an answer and its question never expires."""
+        """Raise `Unanswered` if a run is still waiting for an answer to a question that never expires."""
         forever = [question for question, _ in self._open.values() if question.seconds is None]
         if forever:
             raise Unanswered(
@@ -253,7 +253,7 @@ _ERROR: Final = re.compile(r"([A-Z][A-Za-z0-9_]*): (.*)", re.DOTALL)
 
 
 class ScriptedTools:
-    """The tools of one run, with a common state that results may set and use."""
+    """A run's tools, with shared state that results may set and use."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -309,7 +309,7 @@ class ScriptedTools:
         return served([*self.tools, *on_servers])
 
     def sources(self) -> Iterator[McpSource]:
-        """Yield a connection to each MCP server of the scenario."""
+        """Yield a connection to each of the scenario's MCP servers."""
         for name, text in self._scenario.servers.items():
             bounds = Bounds(call=text.call, text=text.text, restarts=text.restarts)
             at = Stdio(command=name)
@@ -317,7 +317,7 @@ class ScriptedTools:
             yield McpSource(ScriptedConnection(spec, self._servers[name]))
 
     def function(self, name: str) -> Tool:
-        """Return the tool made from a function `module:attribute`, or the `Tool` found there."""
+        """Return the tool created from a function `module:attribute`, or the `Tool` found there."""
         found = attribute_at(self._scenario.place, name)
         if isinstance(found, Tool):
             return found
@@ -326,14 +326,14 @@ class ScriptedTools:
         return tool_from(found)
 
     def check_finished(self) -> None:
-        """Raise `UnusedResults` if results of tools or faults of servers were not used."""
+        """Raise `UnusedResults` if tool results or server faults were not used."""
         left = [reply for lane in self._lanes.values() for reply in lane.left()]
         for name, server in self._servers.items():
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
         if left:
             raise UnusedResults(
-                f"some results or faults of scripted tools were never used: {'; '.join(left)}; "
-                "remove them, or use `repeat: forever` where none is required"
+                f"some results or faults for scripted tools were never used: {'; '.join(left)}; "
+                "remove them, or use `repeat: forever` where they are optional"
             )
 
     def _code(self, name: str, text: ToolText) -> ToolFunction:
@@ -371,20 +371,20 @@ class ScriptedTools:
 
 
 class _Lane:
-    """The results of one scripted tool that are left."""
+    """A scripted tool's remaining results."""
 
     def __init__(self, name: str, results: tuple[ToolResultText, ...], *, exact: bool) -> None:
         self._name = name
         self._exact = exact
         self._calls = 0
         self.last: object = None
-        """The last result, which stands for the outside effect of the work."""
+        """The last result, which represents the outside effect of the work."""
         self._left: list[list[Any]] = [
             [entry, None if entry.repeat == "forever" else int(entry.repeat), 0] for entry in results
         ]
 
     def take(self, arguments: Mapping[str, JSON]) -> ToolResultText:
-        """Return the first result that is left for these arguments; raises `ScriptExhausted` if there is none."""
+        """Return the first remaining result for these arguments; raises `ScriptExhausted` if there is none."""
         self._calls += 1
         for slot in self._left:
             entry, times, given = slot
@@ -402,7 +402,7 @@ class _Lane:
         )
 
     def left(self) -> Iterator[str]:
-        """Yield the results that were not used often enough; one that repeats forever must be used once."""
+        """Yield the results that were not used often enough; one that repeats forever must be used at least once."""
         for number, (_, times, given) in enumerate(self._left, start=1):
             if self._exact and given < (1 if times is None else times):
                 yield f"{self._name} result {number}"
@@ -413,7 +413,7 @@ def _person(**_: JSON) -> NoReturn:
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:
-    """Return a result with `$argument` and `$state` replaced by their values, or by null where there is no value."""
+    """Return a result with `$argument` and `$state` replaced by their values, or by null where they have none."""
     if isinstance(value, list):
         return [_filled(item, arguments, state) for item in value]
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The slots of a scenario: its runs share a model and wait for each other.
+"""A scenario's slots: its runs share a model and wait for each other.
 
-A run waits for a slot as it waits for a person: it asks a question and continues with the answer. So every driver
-supports slots, and events have the same order as for other waits.
+A run waits for a slot in the same way as for a person: it asks a question and continues with the answer. So
+every driver supports slots, and events are ordered as in other waits.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SlotRefused
 
 TOKEN: Final = "slot of "
-"""The prefix of tokens of questions by which runs wait for a slot."""
+"""Prefix for the tokens of questions with which runs wait for a slot."""
 
 _GIVEN: Final = PersonSaid("answered")
 
 
 class Desk:
-    """Assigns the slots of one scenario to its runs."""
+    """Assigns a scenario's slots to its runs."""
 
     def __init__(self, rules: SlotRules, clock: Clock) -> None:
         self._queue = SlotQueue(rules)
@@ -45,7 +45,7 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def step(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Let a more urgent run have the slot of `run` if one waits, then wait until `run` has a slot again."""
+        """Give `run`'s slot to a more urgent run if one is waiting, then wait until `run` has a slot again."""
         ticket = self._tickets[run.job]
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
@@ -55,19 +55,19 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def leave(self, run: SlottedRun) -> None:
-        """Take the slot from a run and assign it to the next waiting run."""
+        """Take the run's slot and assign it to the next waiting run."""
         ticket = self._tickets.pop(run.job, None)
         if ticket is not None:
             self._queue.leave(ticket, now=self._clock.now())
             self._give()
 
     def die(self) -> None:
-        """Forget all runs, because their process is dead."""
+        """Forget all runs, because their process died."""
         self._told.clear()
         self._tickets.clear()
 
     def asked(self, question: Question, answered: Settle) -> None:
-        """Record how to answer a run that waits for a slot; the driver calls this for the question of the run."""
+        """Record how to answer a run that is waiting for a slot; the driver calls this for the run's question."""
         self._told[question.job] = answered
 
     def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
@@ -104,7 +104,7 @@ def _question(job: str) -> Question:
 
 
 class SlottedRun(AgentRun):
-    """A run that works only while it has a slot; before each of its requests a more urgent run may get the slot."""
+    """A run that works only while it has a slot; a more urgent run may get the slot before each request."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class SlottedRun(AgentRun):
         self.submitter = submitter
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, which starts when the run has a slot."""
+        """Yield a unit of work's effects; the work starts when the run has a slot."""
         try:
             yield from self._desk.come(self)
             yield from super().go()
@@ -132,11 +132,11 @@ class SlottedRun(AgentRun):
             self._desk.leave(self)
 
     def iterate(self) -> Steps:
-        """Yield the effects of one iteration; before it, a more urgent run may get the slot."""
+        """Yield an iteration's effects; a more urgent run may get the slot before it."""
         if self.iteration:
             yield from self._desk.step(self)
         yield from super().iterate()
 
     def spoke(self, action: str, detail: str) -> None:
-        """Add a `HarnessSpoke` event about the slot of this run to the trace."""
+        """Add a `HarnessSpoke` event about this run's slot to the trace."""
         self.tell(events.HarnessSpoke(self.now(), self.job, "slot", action, detail))

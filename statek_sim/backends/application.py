@@ -1,6 +1,6 @@
-"""An application under test: the interface between tests and a backend, and the state of jobs as tests see it.
+"""An application under test: the interface between tests and a backend, and job state as tests see it.
 
-A test creates jobs, lets virtual time pass and reads `AppJob`s. The interface is the same on every backend.
+A test creates jobs, advances virtual time and reads `AppJob`s. The interface is the same on every backend.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ToolUse:
 
 
 class ToolUses(tuple[ToolUse, ...]):
-    """The tool calls of one job; `known` are the names of all tools that the job could call.
+    """One job's tool calls; `known` are the names of all tools that the job could call.
 
     `known` is not a field of `AppJob`, because fields are results, which are compared and displayed.
     """
@@ -40,7 +40,7 @@ class ToolUses(tuple[ToolUse, ...]):
 
     @classmethod
     def among(cls, uses: Iterable[ToolUse], known: Iterable[str]) -> Self:
-        """Return the calls `uses` of a job that could call the tools `known`."""
+        """Wrap the calls `uses` made by a job that could call the tools `known`."""
         made = cls(uses)
         made.known = frozenset(known)
         return made
@@ -50,9 +50,10 @@ class ToolUses(tuple[ToolUse, ...]):
 class AppJob:
     """The current state of a job. Fields are named as in `JobRecord`.
 
-    `stop` is why the last unit of work ended (exit, final, the name of a limit, crash, warmup or contained), or None
-    while the job continues. `exit` and `locals` hold plain values if possible, otherwise the text that an agent would
-    see. `history` is the conversation of the last request. Bytes and tokens are STATEK's counts.
+    `stop` is why the last unit of work ended (exit, final, the name of a limit, crash, warmup or contained),
+    or None while the job continues. `exit` and `locals` hold plain values if possible, otherwise the text
+    that an agent would see. `history` is the conversation sent in the last request. Bytes and tokens are
+    STATEK's counts.
     """
 
     name: str
@@ -79,7 +80,7 @@ class AppJob:
     approx_tokens: int
 
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
-        """Return the calls of all tools or of one tool; raises `BadInput` if the job has no tool of that name."""
+        """Return all tool calls, or those to one tool; raises `BadInput` if the job has no tool with that name."""
         calls = tuple(use for use in self.tools if name is None or use.name == name)
         if name is not None and not calls and isinstance(self.tools, ToolUses):
             require_tool(name, self.tools.known, f"job {self.name!r}")
@@ -87,7 +88,7 @@ class AppJob:
 
 
 def app_job(record: JobRecord, *, parent: str | None, tools: Iterable[str]) -> AppJob:
-    """Return the state of a job from its record; `tools` are the names of all tools that the job could call."""
+    """Return a job's state from its record; `tools` are the names of all tools that the job could call."""
     own = ("parent", "tools", "bytes_sent", "bytes_received", "approx_tokens")
     same: dict[str, Any] = {
         field.name: getattr(record, field.name) for field in fields(AppJob) if field.name not in own
@@ -116,7 +117,7 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 class AppOutcome:
     """How a run ended: at virtual second `at`; `settled` is whether no work was left.
 
-    `waiting` has the names of waiting jobs. `worker` is why the worker is dead, or None while it lives.
+    `waiting` lists the names of waiting jobs. `worker` is why the worker is dead, or None if it is alive.
     """
 
     at: float
@@ -126,7 +127,7 @@ class AppOutcome:
 
 
 class Application(Protocol):
-    """The interface between a test and the runtime of its application. Jobs are objects of the backend."""
+    """The interface between a test and its application's runtime. Jobs are the backend's own objects."""
 
     backend: str
     profile: str
@@ -147,10 +148,10 @@ class Application(Protocol):
         """Return the virtual time in seconds."""
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return all jobs by name, in order of creation, including jobs created by tools."""
+        """Return all jobs by name, in creation order, including jobs created by tools."""
 
     def describe(self, job: Any) -> AppJob:
-        """Return the current state of a job."""
+        """Return a job's current state."""
 
 
 class ReferenceApplication:
@@ -196,11 +197,11 @@ class ReferenceApplication:
         return self.runtime.clock.now()
 
     def jobs(self) -> Mapping[str, Job]:
-        """Return all jobs by name, in order of creation."""
+        """Return all jobs by name, in creation order."""
         return {job.id: job for job in self.runtime.jobs}
 
     def describe(self, job: Job) -> AppJob:
-        """Return the current state of a job."""
+        """Return a job's current state."""
         record = job_record(job, (other for other in self.runtime.jobs if other.parent_job is job))
         values = {name: plain(value, _text) for name, value in sorted(job.locals.items())}
         return app_job(

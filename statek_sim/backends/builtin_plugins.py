@@ -1,4 +1,4 @@
-"""Built-in plugins for engine two. Scenarios name them, and they show what a plugin of each kind looks like."""
+"""Built-in plugins for engine two. Scenarios refer to them by name, and they are examples of each kind of plugin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply that is a JSON object with `name` and `parameters`; refuse a reply that only starts like JSON."""
+    """Read a reply that is a JSON object with `name` and `parameters`; refuse a reply that only begins like JSON."""
     if not text.lstrip().startswith("{"):
         return Reading(text=text, stages=("plain",))
     try:
@@ -56,18 +56,18 @@ def no_secrets(subject: Subject) -> Verdict:
 
 
 async def slow_moderation(subject: Subject) -> Verdict:
-    """Block texts with the word `rude` after two seconds, about what a moderation service takes."""
+    """Block texts with the word `rude` after two seconds, about as long as a moderation service takes."""
     await asyncio.sleep(2.0)
     return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
 
 def read_before_write(ahead: TurnAhead) -> Choice:
-    """Offer tools tagged `read` until a tool was called, then tools tagged `write`."""
+    """Offer tools tagged `read` until a tool has been called, then tools tagged `write`."""
     return Choice(all_tags=["write" if ahead.called else "read"])
 
 
 def by_first_word(ahead: TurnAhead) -> Choice | None:
-    """Return the word before the colon in the user's message as the type of task; None without a colon."""
+    """Return the word before the colon in the user's message as the task type; None if there is no colon."""
     task, colon, _ = ahead.message.partition(":")
     return Choice(task=task) if colon else None
 
@@ -84,7 +84,7 @@ def hide_clock() -> TurnWatcher:
 
 
 class SameTwice:
-    """A watcher that nudges when a turn repeats the calls of the previous turn, and stops the run at the third time."""
+    """A watcher that nudges when a turn repeats the previous turn's calls, and stops the run the third time."""
 
     def __init__(self) -> None:
         self._before: list[object] = []
@@ -100,11 +100,11 @@ class SameTwice:
         return None
 
     def saved(self) -> object:
-        """Return the calls of all turns so far, for a checkpoint."""
+        """Return the calls in all turns so far, for a checkpoint."""
         return list(self._before)
 
     def restore(self, saved: Any) -> None:
-        """Continue with the calls that `saved` returned."""
+        """Restore the calls returned by `saved`."""
         self._before = list(saved)
 
 
@@ -113,7 +113,7 @@ same_twice = SameTwice
 
 
 class OneCall:
-    """A gate that admits one successful call of each tool."""
+    """A gate that admits one successful call per tool."""
 
     def __init__(self) -> None:
         self._called: set[str] = set()
@@ -123,7 +123,7 @@ class OneCall:
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Count a successful call of the tool."""
+        """Count a successful call to the tool."""
         if not outcome.failed:
             self._called.add(call.name)
 
@@ -131,16 +131,16 @@ class OneCall:
         """Do nothing: a call that was not executed does not count."""
 
     def saved(self) -> object:
-        """Return the names of the tools that were called, for a checkpoint."""
+        """Return the names of the tools already called, for a checkpoint."""
         return sorted(self._called)
 
     def restore(self, saved: Any) -> None:
-        """Continue with the names that `saved` returned."""
+        """Restore the names returned by `saved`."""
         self._called = set(saved)
 
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
-    """Shorten a prompt of more than 150 tokens to the system block, the task and the last call with its results."""
+    """Shorten a prompt of more than 150 tokens to the system block, the task, and the last call with its results."""
     if tokens <= 150:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -148,7 +148,7 @@ def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compactio
 
 
 def page(number: int, words: int = 100) -> str:
-    """Return a page of a long document with this many words; the same number gives the same page."""
+    """Return a page of a long document with this many words; the same number always gives the same page."""
     return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
 
 
@@ -160,7 +160,7 @@ def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
 def asked_summary(
     messages: Sequence[Message], *, tokens: int
 ) -> Generator[TextWanted, str | None, Compaction | None]:
-    """Replace all but the newest exchange by a summary of a small model, if the prompt exceeds 300 tokens."""
+    """Replace all but the newest exchange with a small model's summary, if the prompt exceeds 300 tokens."""
     if tokens <= 300:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -173,14 +173,14 @@ def asked_summary(
 
 
 def half_wrong(request: ChatRequest) -> Reply:
-    """Return a call of an unknown tool on odd turns, and a call with a new result on even turns."""
+    """Return a call to an unknown tool on odd turns, and a call with a new result on even turns."""
     if request.turn % 2:
         return tool_call("nowhere")
     return tool_call("tick", n=request.turn)
 
 
 def patient_watcher() -> TurnWatcher:
-    """Return a watcher of loops that accepts five equal answers of `poll` in a row."""
+    """Return a loop watcher that accepts five equal answers from `poll` in a row."""
     return loop_watcher(LoopSettings(polling={"poll": 5}))
 
 
@@ -190,5 +190,5 @@ def quick_breakers() -> BreakerGate:
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply by the rescue rules; if none applies, read it again after a stand-in for a model adds colons."""
+    """Read a reply with the rescue rules; if none applies, read it again after a simulated model has added colons."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

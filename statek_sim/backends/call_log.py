@@ -1,4 +1,4 @@
-"""The log of a run's LLM calls, for the analysis of bytes, tokens and prices."""
+"""The log of a run's LLM calls, for analysing bytes, tokens and prices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCall:
-    """One answered and metered LLM call: the request, the raw answer and STATEK's counts.
+    """An answered and metered LLM call: the request, the raw answer and STATEK's counts.
 
-    The messages are in the trace: a call has all messages that its `LLMRequested` event kept and added. The prices of
-    `provider` apply; STATEK takes it from the model string, else from the agent's PROVIDER, else the default (behaviour
-    11). `turn` counts all calls of the job from 1, answered or not.
+    The messages are in the trace: a call has all messages that its `LLMRequested` event kept and added.
+    Prices are those of `provider`, which STATEK takes from the model string, else from the agent's PROVIDER,
+    else the default (behaviour 11). `turn` counts all of the job's calls from 1, answered or not.
     """
 
     job: str
@@ -53,10 +53,10 @@ class CallLog:
         return reply
 
     def answered(self, jobs: Iterable[Job], *, default_provider: str) -> tuple[AnsweredCall, ...]:
-        """Return the metered calls, in the order of `jobs` and of the calls of each job.
+        """Return the metered calls, ordered by job as in `jobs`, then as they were made.
 
-        `default_provider` applies if neither model nor agent names a provider. Answers that STATEK could not read are
-        left out, because they were never metered (behaviour 5).
+        `default_provider` is used if neither model nor agent names a provider. Answers that STATEK could not
+        read are left out, because they were never metered (behaviour 5).
         """
         return tuple(
             call
@@ -66,7 +66,7 @@ class CallLog:
         )
 
     def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
-        """Yield the calls of one job, one for each of the job's `turns`; the prices of `provider` apply."""
+        """Yield a job's calls, one for each of its `turns`; the prices of `provider` apply."""
         seen = iter(self._seen[job])
         for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))
@@ -83,7 +83,7 @@ class CallLog:
 
 
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
-    """Return the texts of an answer that are measured: the model's text, then name and arguments of each tool call."""
+    """Return the strings in an answer that are measured: the model's text, then each tool call's name and arguments."""
     try:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
@@ -105,9 +105,9 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
 
 
 def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
-    """Return the price of a call in US dollars, or None for a model without a price.
+    """Return a call's price in US dollars, or None for a model without a price.
 
-    The provider's reported tokens count if there are any, otherwise the measured tokens.
+    Uses the provider's reported tokens if there are any, otherwise the measured tokens.
     """
     usage = call.usage
     found = prices.find(call.provider, call.model)
@@ -129,7 +129,7 @@ def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:
 
 
 def _provider_of(job: Job, default: str) -> str:
-    """Return the name of the provider of a job, in upper case."""
+    """Return the name of a job's provider, in upper case."""
     try:
         return upstream(job, default)[0].upper()
     except StatekSimError:

@@ -1,7 +1,8 @@
-"""The deviations of a run from the undisturbed run, on either engine: requested ones, and choices made on the way.
+"""How a run deviates from the uninterrupted run, on either engine: requested deviations, and choices made on the way.
 
-Events of the trace are numbered from 1, and so are durable changes without an event after each event. So a place in a
-run is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change that followed event 17.
+Trace events are numbered from 1, and so are durable changes that follow an event without one of their own. So
+a position in a run is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change
+following event 17.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Place = tuple[int, int]
 
 
 class Point(NamedTuple):
-    """A place in a run where the worker may die: the last action, the job of that action, and the virtual second."""
+    """A position in a run where the worker may die: the last action, its job, and the virtual second."""
 
     place: Place
     what: str
@@ -33,15 +34,15 @@ class Point(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A choice between jobs that are ready, in their default order, after `after` events of the trace."""
+    """A choice between ready jobs, listed in their default order, after `after` trace events."""
 
     after: int
     jobs: tuple[str, ...]
 
 
 Picks = Callable[[Choice, Sequence[Event]], int]
-"""A function that makes the choices for which there is no deviation. It takes the choice and the events so far, and
-returns the index of the job that steps next.
+"""A function that makes the choices for which there is no deviation. It is called with the choice and the
+events so far, and returns the index of the job that steps next.
 """
 
 FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
@@ -50,11 +51,11 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "timeout": timeout,
     "401": lambda: fault(401),
 }
-"""The scripted reply for each kind of failing request."""
+"""The scripted reply for each kind of request failure."""
 
 
 class DeviationPlan:
-    """The deviations of one run that have not happened yet, and the choices made so far.
+    """One run's pending deviations, and the choices made so far.
 
     `pick` makes the choices that no deviation decides; None takes the first job.
     """
@@ -68,7 +69,7 @@ class DeviationPlan:
         self.choices: list[Choice] = []
 
     def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
-        """Return a failure if a deviation wants this request to fail, once per deviation; otherwise None."""
+        """Return a failure if a deviation makes this request fail, once per deviation; otherwise None."""
         wanted = self.faults.pop((request.job_id, reply), None)
         return None if wanted is None else _failed(request, wanted.fault)
 
@@ -84,12 +85,12 @@ class DeviationPlan:
         return 0 if self._pick is None else self._pick(choice, trace)
 
     def absent(self) -> tuple[str, ...]:
-        """Return the deviations that did not happen, in words."""
+        """Describe the deviations that did not happen."""
         left = [*self.kills.values(), *self.faults.values(), *self._firsts.values()]
         return (*self._missed, *map(str, left))
 
     def saved(self) -> dict[str, object]:
-        """Return the state of the plan for `resume`, as values that a store can keep."""
+        """Return the plan's state for `resume`, as values that a store can keep."""
         return {
             "kills": [*self.kills],
             "faults": [*self.faults],
@@ -99,7 +100,7 @@ class DeviationPlan:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue with a state that `saved` returned in another process."""
+        """Restore the state returned by `saved` in another process."""
         self.kills = {place: self.kills[place] for place in saved["kills"]}
         self.faults = {place: self.faults[place] for place in saved["faults"]}
         self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
@@ -108,7 +109,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request to which the script has no reply, with status 401, which is never retried."""
+    """Refuse a request for which the script has no reply, with status 401, which is never retried."""
     return _failed(request, "401")
 
 
@@ -117,7 +118,7 @@ def _failed(request: ChatRequest, kind: Fault) -> RawReply:
 
 
 def _dies(deviation: Deviation) -> Place:
-    """Return the place where the run is interrupted; for `lose`, the place of the last commit that is left."""
+    """Return the position where the run is interrupted; for `lose`, that of the last remaining commit."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
 
 
@@ -127,7 +128,7 @@ def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scen
 
 
 def with_moved_events(scenario: Scenario) -> Scenario:
-    """Return the scenario with its external events at the times that its `move` deviations give."""
+    """Return the scenario with its external events at the times set by its `move` deviations."""
     moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
     if not moves:
         return scenario
@@ -143,7 +144,7 @@ def with_moved_events(scenario: Scenario) -> Scenario:
 
 
 def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
-    """Return the harness with the values that `limit` deviations give."""
+    """Return the harness with the limits set by `limit` deviations."""
     lowered = {
         str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
     }

@@ -1,8 +1,8 @@
-"""Runs of engine one with deviations: the points where a worker may die, its death, and the replies of the model.
+"""Runs on engine one with deviations: the points where a worker may die, its death, and the model's replies.
 
-The same job and turn gets the same answer in every run, whatever the deviations. A job that is killed before its reply
-is stored requests the reply again. The script has advanced by then, but a model would give the same answer as before.
-So the answers of the undisturbed run are recorded and repeated.
+The same job and turn gets the same answer in every run, whatever the deviations. A job that is killed before
+its reply is stored requests the reply again. The script has advanced by then, but a model would give the same
+answer as before. So the uninterrupted run's answers are recorded and repeated.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ Answer = RawReply | ProviderFailure
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The answers of an undisturbed run, by job and number of the reply (from 1); failed attempts come first.
+    """The answers from an uninterrupted run, by job and reply number (from 1); failed attempts come first.
 
-    `roles` and `parents` map the names of jobs to role and parent, in order of creation.
+    `roles` and `parents` map job names to role and parent, in creation order.
     """
 
     answers: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     lines: list[tuple[int, str]] = field(default_factory=list)
-    """Lines of the ledger, each with the number of its event."""
+    """Ledger lines, each with its event's number."""
 
 
 class PinnedReplies:
     """A provider that repeats recorded answers, and asks `provider` again if the script depends on the requests.
 
-    If `first_run` is None, this is the undisturbed run, and `taken` collects its answers. `stored` must be called for
-    every reply that has become durable. Without `within`, answers are only repeated in another process: after
-    the scenario itself kills a worker, the new worker gets new answers from the script.
+    If `first_run` is None, this is the uninterrupted run, and `taken` collects its answers. `stored` must be
+    called for every reply that has become durable. Without `within`, answers are only repeated in another
+    process: after the scenario itself kills a worker, the new worker gets new answers from the script.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class PinnedReplies:
         self._failed: dict[tuple[str, int], int] = {}
         self.taken = FirstRun()
         self.requests: list[tuple[str, int]] = []
-        """Every request except second attempts: its job, and the number of replies stored before it."""
+        """Every request except retries: its job, and the number of replies stored before it."""
         self.unknown: list[tuple[str, int]] = []
-        """Job and number of replies that no script has; the provider refused these requests."""
+        """Job and number of each reply that no script has; the provider refused these requests."""
         self.repeated: list[tuple[str, int]] = []
-        """Job and number of replies that were requested, and paid for, again."""
+        """Job and number of each reply that was requested, and paid for, again."""
 
     @property
     def looks(self) -> bool:
@@ -86,7 +86,7 @@ class PinnedReplies:
         return bool(self._live)
 
     def progress(self) -> tuple[object, ...]:
-        """Return how far each job has used its answers, which determines the next answers."""
+        """Return how many answers each job has used, which determines the next answers."""
         return (
             tuple(sorted(self._stored.items())),
             tuple(sorted(self._pending)),
@@ -107,7 +107,7 @@ class PinnedReplies:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue with a `saved` state. A job whose last answer was not stored gets the same answer again."""
+        """Continue from a `saved` state. A job whose last answer was not stored gets the same answer again."""
         self._stored = dict(saved["stored"])
         self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
         self._owed = dict(self._pending)
@@ -119,17 +119,17 @@ class PinnedReplies:
         self.requests, self.unknown, self.repeated = lists
 
     def created(self, job: str, role: str, parent: str | None) -> None:
-        """Record the role and the parent of a new job."""
+        """Record a new job's role and parent."""
         self.taken.roles[job], self.taken.parents[job] = role, parent
 
     def stored(self, job: str) -> None:
-        """Record that the last reply of `job` is durable, or will not be requested again."""
+        """Record that `job`'s last reply is durable, or will not be requested again."""
         self._stored[job] = self._stored.get(job, 0) + 1
         self._pending.pop(job, None)
         self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer for this turn of the job: the recorded one, if there is one."""
+        """Return the answer for this turn of the job, the recorded one if there is one."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
@@ -182,10 +182,10 @@ class PinnedReplies:
         return own if own in self._script else request.role
 
     def _twin(self, request: ChatRequest) -> str:
-        """Return the job of the undisturbed run whose replies this request gets.
+        """Return the job in the uninterrupted run whose replies this request gets.
 
-        It is the job of the same name if the roles agree, otherwise a job of the same role and parent, or of the same
-        role.
+        It is the job with the same name if the roles agree, otherwise a job with the same role and parent, or
+        with the same role.
         """
         assert self._first_run is not None, "only a run that departs from another asks"
         job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
@@ -204,7 +204,7 @@ def _looks(reply: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A kill that happened: its place, its virtual second, and the number of ledger lines at that time."""
+    """A kill that happened: its position, its virtual second, and the number of ledger lines at that time."""
 
     place: Place
     at: float
@@ -212,16 +212,16 @@ class Death:
 
 
 Watcher = Callable[[Point], None]
-"""Called at every point of a run where the worker may die."""
+"""Called at every point in a run where the worker may die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """Settings of an explored run. `first_run` has the answers of the undisturbed run, or is None if this is that run.
+    """Settings for an explored run. `first_run` has the uninterrupted run's answers, or is None if this is that run.
 
-    `watch` is called at every point. `pick` makes the choices that no deviation decides; None takes the first job.
-    `commit` saves the state durably, at every point and before a worker dies there. `pinned` is the argument
-    `within` of `PinnedReplies`.
+    `watch` is called at every point. `pick` makes the choices that no deviation decides; None takes the first
+    job. `commit` saves the state durably, at every point and before a worker dies there. `pinned` is passed
+    to `PinnedReplies` as `within`.
     """
 
     first_run: FirstRun | None = None
@@ -232,9 +232,9 @@ class Exploring:
 
 
 class Deviations:
-    """Applies the deviations of `plan` to a run, and records the points where its worker may die.
+    """Applies the deviations in `plan` to a run, and records the points where its worker may die.
 
-    `ledger` has the lines of the world's ledger, which stand for side effects outside of the store.
+    `ledger` holds the lines of the world's ledger, which represent side effects outside the store.
     """
 
     def __init__(
@@ -268,13 +268,13 @@ class Deviations:
 
     @property
     def place(self) -> Place:
-        """The current place of the run."""
+        """The run's current position."""
         return (len(self._runtime.trace.events), self._silent)
 
     # -- points ------------------------------------------------------------------------------------------------
 
     def check_alive(self) -> None:
-        """Raise the death of the worker again while its step is being unwound, so that cleanup code changes nothing."""
+        """Raise the worker's death again while its step is being unwound, so that cleanup code changes nothing."""
         if self._death is not None:
             raise self._death
 
@@ -356,7 +356,7 @@ class Deviations:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
-        """Continue with a `saved` state; return the times of pending restarts, for `restart_at`."""
+        """Continue from a `saved` state; return the times of pending restarts, for `restart_at`."""
         self.plan.resume(saved)
         self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])
@@ -368,5 +368,5 @@ class Deviations:
 
 
 def killed_after(place: Place) -> str:
-    """Return what the trace says about a worker that was killed at this place."""
+    """Return the trace's text for a worker that was killed at this position."""
     return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")

@@ -1,7 +1,7 @@
-"""The application of a scenario: creates its agents and jobs, and executes its events, on any runtime.
+"""A scenario's application: creates its agents and jobs, and executes its events, on any runtime.
 
-All runtimes share one driver, so a difference between two runs of a scenario comes from the runtimes. `reference`
-adapts the reference runtime, `installed.runtime_adapter` the real package.
+All runtimes share one driver, so any difference between two runs of a scenario comes from the runtimes.
+`reference` adapts the reference runtime, `installed.runtime_adapter` the real package.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from statek_sim.values import JSON
 from statek_sim.world.world import World
 
 USER: Final = "The user of every dialog agent: reads and stays silent. What was sent is in the trace."
-"""The docstring of the function that sends to users, on each runtime: up to 1.2, STATEK uses it to describe a tool."""
+"""Docstring of the function that sends to users, on each runtime: up to 1.2, STATEK uses it to describe a
+tool.
+"""
 
 
 class Refused(Exception):
-    """A runtime refused an action of the scenario's application, for `reason`."""
+    """A runtime refused an action by the scenario's application, for `reason`."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -45,16 +47,16 @@ def _refusable(*kinds: type[Exception]) -> Iterator[None]:
 
 
 _USING: Final = (AttributeError, RuntimeError, ValueError)
-"""Errors of a method of a job or subtask, such as a second completion or a missing method."""
+"""Errors raised by a job's or subtask's method, such as a second completion or a missing method."""
 _MAKING: Final = (RuntimeError, SyntaxError, ValueError)
-"""Errors of creating agents and jobs: invalid warmup, model name or value for the store.
+"""Errors in creating agents and jobs: invalid warmup, model name or value for the store.
 
 Nothing is created in these cases (behaviour 7.1).
 """
 
 
 def check_events(left: Iterable[Event]) -> None:
-    """Raise `UnusedEvents` for the first event that waits for a tool call which was never made."""
+    """Raise `UnusedEvents` for the first event still waiting for a tool call that was never made."""
     for event in left:
         if event.after is not None:
             whose = f" by {event.after.job}" if event.after.job else ""
@@ -88,7 +90,7 @@ class Side(Protocol):
         """Create a job; raises SyntaxError or ValueError for invalid warmup or model names."""
 
     def job(self, name: str) -> Any:
-        """Return a job by its name."""
+        """Return a job by name."""
 
     def make_subtask(self, job: Any, subtask_id: str) -> Any:
         """Make a job a subtask of its parent."""
@@ -104,11 +106,11 @@ class Side(Protocol):
 
 
 class Driver:
-    """Executes the actions of one scenario's application on a runtime.
+    """Executes the actions of a scenario's application on a runtime.
 
-    Call `prepare` first, then `remember` in a process that resumes, then `begin`. The runtime calls `tool_returned`
-    after each tool call. Call `check_finished` at the end. `done` has the names of past actions, which a process that
-    resumes does not repeat.
+    Call `prepare` first, then `remember` in a process that resumes, then `begin`. The runtime calls
+    `tool_returned` after each tool call. Call `check_finished` at the end. `done` holds the names of past
+    actions, which a process that resumes does not repeat.
     """
 
     def __init__(self, scenario: Scenario, side: Side) -> None:
@@ -118,7 +120,7 @@ class Driver:
         self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
         self._due: list[str] = []
         self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Creates the context of each action: a store commits the whole action or nothing."""
+        """Creates each action's context: a store commits the whole action or nothing."""
         self.done: set[str] = set()
         self.subtasks: dict[str, Any] = {}
 
@@ -180,7 +182,7 @@ class Driver:
             self._side.kill(f"killed in call {after.call} of {after.tool}", in_call=True)
 
     def check_finished(self) -> None:
-        """Raise `UnusedEvents` if an event waits for a call that was never made."""
+        """Raise `UnusedEvents` if an event is still waiting for a call that was never made."""
         happened = {*self.done, *self._due}
         check_events(event for key, event in self._events.items() if key not in happened)
 
@@ -230,7 +232,7 @@ class Driver:
                 side.restart()
             case "answer" | "refuse":
                 raise AssertionError(
-                    f"{event.action!r} is for the agent engine; the check of the file refuses it"
+                    f"{event.action!r} is for the agent engine; the file's validation rejects it"
                 )
             case _:
                 assert_never(event.action)
@@ -260,14 +262,14 @@ class Driver:
         return {"done": [*sorted(self.done)], "due": [*self._due], "counts": self._hooks.counts()}
 
     def remember(self, memory: Any) -> None:
-        """Continue with the state that `memory` returned in the previous process; call it before `begin`."""
+        """Continue from the state returned by `memory` in the previous process; call it before `begin`."""
         self.done.update(memory["done"])
         self._due = list(memory["due"])
         self._hooks.count_on((tool, job, count) for tool, job, count in memory["counts"])
 
 
 def metadata_of(text: AgentText) -> dict[str, str]:
-    """Return the metadata of an agent's prompt, including its MODEL."""
+    """Return the metadata for an agent's prompt, including its MODEL."""
     metadata = {"MODEL": text.model, **{key: str(value) for key, value in text.metadata.items()}}
     if text.chat_style is not None and text.dialog:
         metadata["CHAT_STYLE"] = text.chat_style
@@ -279,26 +281,26 @@ def metadata_of(text: AgentText) -> dict[str, str]:
 
 
 def style_of_all(scenario: Scenario) -> str | None:
-    """Return the chat style that all agents except dialog agents share, or None if they differ.
+    """Return the chat style shared by all agents except dialog agents, or None if they differ.
 
-    STATEK gets a common style as its setting.
+    STATEK receives a common style as its setting.
     """
     styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
     return styles.pop() if len(styles) == 1 else None
 
 
 def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
-    """Return the chat style for the definition of each job of an agent, or None if the definition needs none.
+    """Return the chat style for an agent's job definitions, or None if they need none.
 
-    A plain agent whose style differs from the setting `of_all` can only get it this way, because only dialog agents
-    read a style from their metadata. Jobs share a definition (`find_existing_job_def`) only if it has no style of its
-    own.
+    Only dialog agents read a style from their metadata, so this is the only way to give a plain agent a style
+    that differs from the setting `of_all`. Jobs share a definition (`find_existing_job_def`) only if it has
+    no style of its own.
     """
     return None if text.dialog or text.chat_style == of_all else text.chat_style
 
 
 def world_object(world: World, reference: WorldReference) -> object:
-    """Return the object of the world that a reference names."""
+    """Return the world object named by a reference."""
     match reference.kind:
         case "owner":
             return world.owner_named(reference.name)
@@ -313,7 +315,7 @@ def world_object(world: World, reference: WorldReference) -> object:
 
 
 def argument(value: JSON, world: World, job: Callable[[str], Any]) -> Any:
-    """Return the object for a value of `locals`: references become objects, containers are copied."""
+    """Return the object for a value in `locals`: references become objects, containers are copied."""
     reference = as_reference(value)
     if isinstance(reference, JobReference):
         return job(reference.name)

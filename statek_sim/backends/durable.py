@@ -25,17 +25,17 @@ from statek_sim.values import JSON
 
 
 def _died(_place: Place) -> str:
-    """Return what the trace says about a worker whose process ended."""
+    """Return the trace's text for a worker whose process ended."""
     return "its process died"
 
 
 class DurableRun:
     """One scenario under one profile, with its state in a store.
 
-    Without `stored` state the run starts at the beginning. Otherwise it resumes: the worker of the previous process
-    counts as dead, and a new worker starts `restart` virtual seconds after the last commit. `reason` returns what the
-    trace says about that death. `first_run` has the replies of the undisturbed run, which an explorer passes. `watch`
-    is called at every point where the worker may die, after the commit.
+    Without `stored` state, the run starts at the beginning. Otherwise it resumes: the previous process's
+    worker counts as dead, and a new worker starts `restart` virtual seconds after the last commit. `reason`
+    returns the trace's text for that death. `first_run` has the uninterrupted run's replies, which an
+    explorer passes. `watch` is called at every point where the worker may die, after the commit.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DurableRun:
         self.buried = False
         """Whether the worker was alive when the previous process ended."""
         self.went_on_from: Place | None = None
-        """The place of the previous process's last commit; None for a new run."""
+        """The position of the previous process's last commit; None for a new run."""
         self.run = ReferenceRun(
             scenario,
             profile,
@@ -78,7 +78,7 @@ class DurableRun:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def _begin(self, driver: Driver) -> None:
-        """Restore the state of the previous process, if there was one."""
+        """Restore the previous process's state, if there was one."""
         driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
@@ -130,7 +130,7 @@ class DurableRun:
 
     @property
     def lease(self) -> Lease:
-        """The current lease of the run."""
+        """The run's current lease."""
         return self._session.lease
 
     def commit(self, status: Status = "running") -> None:
@@ -160,7 +160,7 @@ class DurableRun:
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool = False) -> RunRecord:
-        """Run to the end, release the run and return its record; raises the error of a commit that failed."""
+        """Run to the end, release the run and return its record; raises the error from a failed commit."""
         try:
             with self._session.at_work(), closing(self.run.runtime):
                 outcome, error = self.run.play(allow_network=allow_network)
@@ -197,7 +197,7 @@ def _anchors(run: ReferenceRun) -> Anchors:
 
 
 def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
-    """Return the description of a run for the store, from which `resumed_run` can resume the run."""
+    """Describe a run for the store, so that `resumed_run` can resume it."""
     return {
         "scenario": {
             **scenario.model_dump(mode="json", exclude_unset=True),
@@ -243,7 +243,7 @@ def opened_run(
 
 
 def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableRun:
-    """Resume a claimed run with nothing but the data in the store."""
+    """Resume a claimed run using only the data in the store."""
     stored = store.load(lease.run)
     facts: Mapping[str, Any] = stored.about
     if APPLICATION in facts:
@@ -264,7 +264,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
 
 
 def _without_place(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description without the place of the file and the expectations, which do not affect a run."""
+    """Return the description without the file's location and the expectations, which do not affect a run."""
     scenario = {
         key: value
         for key, value in facts["scenario"].items()

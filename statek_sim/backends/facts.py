@@ -1,7 +1,7 @@
-"""Reading a finished run: converts live jobs to plain records, and their values to plain YAML values.
+"""Reads a finished run: converts live jobs to plain records, and their values to plain YAML values.
 
-`live_facts` and `plain` also read jobs and values of the installed STATEK, because the jobs of both runtimes have the
-same members.
+`live_facts` and `plain` also read the installed STATEK's jobs and values, because jobs have the same members
+on both runtimes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from statek_sim.values import JSON
 from statek_sim.world.world import World
 
 MOST_PARTS: Final = 10_000
-"""Maximum number of parts of a value that is shown as a value."""
+"""Maximum number of parts in a value that is shown as a value."""
 DEEPEST_PART: Final = 50
 """Maximum depth of nested parts."""
 MOST_CHARACTERS: Final = 10_000_000
-"""Maximum number of characters in the values of one run. A limit for the run is necessary because a list may contain
-the same long string a thousand times.
+"""Maximum number of characters in one run's values. The limit covers the whole run, because a list may
+contain the same long string a thousand times.
 """
 
 
@@ -39,7 +39,7 @@ class TooLarge(Exception):
 
 
 class Room:
-    """The number of characters that are `left` for showing the values of a run."""
+    """The number of characters `left` for showing a run's values."""
 
     def __init__(self) -> None:
         self.left = MOST_CHARACTERS
@@ -53,7 +53,7 @@ class Room:
 
 
 def shape(value: object) -> type:
-    """Return the built-in class as which a stored collection is displayed, or the value's own class."""
+    """Return the built-in class that a stored collection is displayed as, or the value's own class."""
     return value.shown_as if isinstance(value, StoredCollection) else type(value)
 
 
@@ -65,8 +65,8 @@ def plain(
 ) -> JSON:
     """Return `value` as a YAML value. Objects, and values that are too large or cyclic, become their `shown` text.
 
-    `room` is the number of characters left for the values of the run, None for the default. `shape` returns the class
-    as which a value is displayed.
+    `room` is the number of characters left for the run's values, or None for the default. `shape` returns the
+    class that a value is displayed as.
     """
     room = room or Room()
     before = room.left
@@ -114,7 +114,7 @@ def record_of(
     outcome: RunOutcome | None,
     error: RunError | None,
 ) -> RunRecord:
-    """Return the record of a run on the reference runtime, with every fact that expectations may use."""
+    """Return the record of a run on the reference runtime, with all the data that expectations may use."""
     children: dict[str, list[Job]] = {}
     for job in runtime.jobs:
         if job.parent_job is not None:
@@ -145,12 +145,12 @@ def record_of(
 
 
 def _named(item: object) -> str:
-    """Return the id of a work item as text, because agent code may set any value as the id."""
+    """Return a work item's id as text, because agent code may set any value as the id."""
     return item if isinstance(item, str) else shown(item)
 
 
 def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
-    """Return the record of one job. `children` are the jobs that it delegated to, `room` is passed to `plain`."""
+    """Return one job's record. `children` are the jobs it delegated to; `room` is passed to `plain`."""
     room = room or Room()
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -172,9 +172,9 @@ def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> J
 def live_facts(
     name: str, job: Any, children: Mapping[str, Any], value: Callable[[Any], JSON]
 ) -> dict[str, Any]:
-    """Return the fields of a record that the members of the job itself provide.
+    """Return the record fields that can be read from the job's own members.
 
-    `children` are the jobs that it delegated to. `value` converts a variable or an exit value to a plain value.
+    `children` are the jobs it delegated to. `value` converts a variable or an exit value to a plain value.
     """
 
     def readable(read: Callable[[], object]) -> JSON:
@@ -206,12 +206,12 @@ def live_facts(
 
 
 def label(member: object) -> str:
-    """Return the name of an enumeration member, for our enumerations and for those of STATEK."""
+    """Return an enum member's name, for our enums and for STATEK's."""
     return str(member).rpartition(".")[2]
 
 
 def _is(value: object, kind: str) -> bool:
-    """Return whether the class of a value is STATEK's class `kind`; STATEK's store adds a prefix to class names."""
+    """Return whether a value's class is STATEK's class `kind`; STATEK's store adds a prefix to class names."""
     return type(value).__name__.endswith(kind)
 
 
@@ -230,7 +230,7 @@ def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
 
 
 def usage_record(totals: UsageTotals) -> UsageRecord:
-    """Return the totals of usage as a frozen record."""
+    """Return the usage totals as a frozen record."""
     return UsageRecord(**{field.name: getattr(totals, field.name) for field in fields(UsageRecord)})
 
 

@@ -1,6 +1,6 @@
-"""The results of a scenario run as frozen values: facts for expectations, reports and comparisons.
+"""A scenario run's results as frozen values, for expectations, reports and comparisons.
 
-This module also reads the facts that a trace alone provides, on any runtime.
+This module also derives whatever the trace alone provides, on any runtime.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from statek_sim.trace import Event, Trace
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
-"""Stands for a future, ready or not, because the text of a future differs between backends."""
+"""Replaces a future, ready or not, because a future's text differs between backends."""
 FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
-"""Matches the text of a future on either backend, whatever its class: agent code and applications define their own."""
+"""Matches a future's text on either backend, whatever its class: agent code and applications may define
+their own.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
-    """Usage in three units: bytes with STATEK's estimate of tokens, the tokenizer's count, the provider's report."""
+    """Usage in three units: bytes with STATEK's token estimate, the tokenizer's count, and the provider's report."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -37,11 +39,11 @@ class UsageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """The state of one job at the end of a run.
+    """One job's state at the end of a run.
 
-    `locals` and `exit` hold plain YAML values if possible, otherwise the text that an agent would see. `tool_log` has
-    one list per LLM turn with tool calls: result texts, or `{"error": text}`. `history` is the conversation of the last
-    request. The fields after `usage` are set for engine two only.
+    `locals` and `exit` hold plain YAML values if possible, otherwise the text that an agent would see.
+    `tool_log` has one list per LLM turn with tool calls: result strings, or `{"error": text}`. `history` is
+    the conversation sent in the last request. The fields after `usage` are set for engine two only.
     """
 
     name: str
@@ -81,7 +83,7 @@ _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why a run as a whole failed: a script that does not fit, a forbidden connection, a job that never ends."""
+    """Why a run as a whole failed: a script that does not match, a forbidden connection, a job that never ends."""
 
     type: str
     message: str
@@ -98,11 +100,11 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """The record of a run of one scenario under one profile.
+    """The record of running one scenario under one profile.
 
-    `idle` is whether jobs were still waiting at the end, `settled` whether no work was left. `worker` is why the worker
-    process is dead, or None. `items` maps ids of work items to status, owner and error. `calls` are the answered LLM
-    calls, job by job; only runs on our own engines keep them.
+    `idle` is whether jobs were still waiting at the end, `settled` whether no work was left. `worker` is why
+    the worker process is dead, or None. `items` maps work item ids to status, owner and error. `calls` are
+    the answered LLM calls, job by job; only runs on our own engines keep them.
     """
 
     scenario: str
@@ -126,7 +128,7 @@ class RunRecord:
 
 
 def seen_of_run(trace: Trace) -> dict[str, Any]:
-    """Return the fields of a `RunRecord` that the trace of the run provides, on any runtime."""
+    """Return the `RunRecord` fields that can be read from the run's trace, on any runtime."""
     return {
         "profile": trace.header["profile"],
         "seed": trace.header["seed"],
@@ -138,12 +140,12 @@ def seen_of_run(trace: Trace) -> dict[str, Any]:
 
 
 def handler_calls(trace: Iterable[events.Event]) -> tuple[events.HandlerRan, ...]:
-    """Return the calls of error handlers, in order."""
+    """Return the error handler calls, in order."""
     return tuple(event for event in trace if isinstance(event, events.HandlerRan))
 
 
 def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
-    """Return the tool calls of one job, each with `result` or `error`; a call that never returned has neither."""
+    """Return one job's tool calls, each with `result` or `error`; a call that never returned has neither."""
     calls: list[dict[str, JSON]] = []
     open_calls: list[dict[str, JSON]] = []
     for event in trace:
@@ -157,7 +159,7 @@ def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
 
 
 def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
-    """Return the fields of a `JobRecord` that the events of the job provide, on any runtime."""
+    """Return the `JobRecord` fields that can be read from the job's events, on any runtime."""
     return {
         "llm_calls": sum(isinstance(event, events.LLMRequested) for event in trace),
         "tool_calls": tool_calls(trace),
@@ -171,7 +173,7 @@ def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
 
 
 def stop_reason(trace: Iterable[events.Event]) -> str | None:
-    """Return why the last unit of work of a job ended, from its events; None while the job continues."""
+    """Return why a job's last unit of work ended, from its events; None while the job continues."""
     reason: str | None = None
     for event in trace:
         if isinstance(event, events.JobStopped):

@@ -1,4 +1,4 @@
-"""Running a scenario on the reference runtime."""
+"""Runs a scenario on the reference runtime."""
 
 from __future__ import annotations
 
@@ -56,15 +56,13 @@ from statek_sim.world.world import ToolApi, World
 def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: RunOptions) -> RunRecord:
     """Run one scenario under one profile, given by name or value, and return its record.
 
-    A failure of the run itself, such as a script that does not fit or a real connection, is part of the record. Bad
-    input raises `BadInput`.
+    A failure of the run itself, such as a script that does not match or a real connection, is part of the
+    record. Bad input raises `BadInput`.
     """
     exploring: Exploring | None = None
     if scenario.deviations:
         if options.exchanges is not None:
-            raise BadScenario(
-                f"{scenario.place}: deviations: they apply to a scripted run, not to a recorded one"
-            )
+            raise BadScenario(f"{scenario.place}: deviations apply to a scripted run, not to a recorded one")
         undisturbed = ReferenceRun(with_deviations(scenario, ()), profile, options, exploring=Exploring())
         with closing(undisturbed.runtime):
             undisturbed.play(allow_network=True)
@@ -118,13 +116,13 @@ class ReferenceRun:
         self.agents = agents_of(scenario, self.world)
         self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
         self.go_on: Callable[[Driver], None] = lambda _driver: None
-        """Called before anything is scheduled; the driver of a durable run restores its state here."""
+        """Called before anything is scheduled; a durable run's driver restores its state here."""
         self.planned: Callable[[], None] = lambda: None
         """Called when everything is scheduled."""
         self.resumed = False
         """Whether an earlier process started the run."""
         self.begun = False
-        """Whether all actions of the scenario's application are on the agenda."""
+        """Whether all actions by the scenario's application are on the agenda."""
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
                 self.runtime,
@@ -136,13 +134,13 @@ class ReferenceRun:
 
     @property
     def replies(self) -> PinnedReplies:
-        """The replies of an explored run; other runs have none."""
+        """The replies in an explored run; other runs have none."""
         assert self._replies is not None, "it was not made with `exploring`"
         return self._replies
 
     @property
     def first_run(self) -> FirstRun:
-        """The answers that this run's jobs got, for runs that deviate from it."""
+        """The answers that this run's jobs received, for runs that deviate from it."""
         return self.replies.taken
 
     def _may_change(self) -> None:
@@ -205,7 +203,7 @@ class ReferenceRun:
             return self.runtime.outcome(settled=False)
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
-        """Return the record of a run that ended with this outcome and error."""
+        """Return the record for a run that ended with this outcome and error."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error)
         if self.resumed:
             # An earlier process's requests are in the trace; requests and answers themselves are not kept.
@@ -213,12 +211,12 @@ class ReferenceRun:
         return replace(record, calls=self.answered_calls())
 
     def answered_calls(self) -> tuple[AnsweredCall, ...]:
-        """Return the answered and metered LLM calls, job by job in order of creation."""
+        """Return the answered and metered LLM calls, job by job in creation order."""
         default = self.runtime.settings.default_llm_api_provider
         return self.calls.answered(self.runtime.jobs, default_provider=default)
 
     def _reads_wall_clock(self) -> bool:
-        """Return whether tools may read the wall clock; freezing the clock takes milliseconds."""
+        """Return whether tools may read the wall clock; freezing it takes milliseconds."""
         return any(
             ":" in name or name == "read_clock"
             for text in self.scenario.agents.values()
@@ -256,7 +254,7 @@ class ReferenceSide:
         self._runtime.at(when, action)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Check the warmup of an agent; the agent itself exists already."""
+        """Check an agent's warmup; the agent itself already exists."""
         parse_warmup(text.warmup, bind_assignments=self._runtime.profile.as_tool_binds_assignment)
 
     def add_loop(self, role: str) -> None:
@@ -274,7 +272,7 @@ class ReferenceSide:
         )
 
     def job(self, name: str) -> Job:
-        """Return a job by its name."""
+        """Return a job by name."""
         return self._runtime.job(name)
 
     def make_subtask(self, job: Job, subtask_id: str) -> SubTaskHandler:
@@ -282,7 +280,7 @@ class ReferenceSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker; inside a call an exception unwinds the step."""
+        """Kill the worker; inside a call, an exception unwinds the step."""
         if in_call:
             raise WorkerKilled(reason)
         self._runtime.crash_worker(reason)
@@ -314,13 +312,13 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
 
 
 def _as_attribute(value: Any) -> Any:
-    """Return the form that a value takes when the current job stores it in an attribute."""
+    """Return a value as the current job would store it in an attribute."""
     job = get_current_job()
     return value if job is None or not job.py_env.stores else kept(value).value
 
 
 def agents_of(scenario: Scenario, world: World) -> dict[str, Agent]:
-    """Return the agents of a scenario by role; their built-in tools use `world` and may delegate to these agents."""
+    """Return a scenario's agents by role; their built-in tools use `world` and may delegate to these agents."""
     agents: dict[str, Agent] = {}
     builtin = WorldTools(world, tool_api(agents), extra=(get_any, get_all))
     of_all = style_of_all(scenario)

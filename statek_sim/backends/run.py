@@ -1,4 +1,4 @@
-"""Runs a scenario on the engine that the scenario names."""
+"""Runs a scenario on the engine named in the scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_scenario(
 ) -> RunRecord:
     """Run one scenario under one profile on its engine, and return the record.
 
-    The arguments are those of `RunOptions`; for errors see `run_reference_scenario` and `run_agent_scenario`.
+    For the arguments see `RunOptions`; for errors, `run_reference_scenario` and `run_agent_scenario`.
     """
     options = RunOptions(
         preset=preset,
@@ -50,7 +50,7 @@ def run_scenario(
 def load_for(scenarios: Iterable[Scenario]) -> None:
     """Import the slow modules that these scenarios need, such as engine two, and load the vocabularies of their models.
 
-    Call it before a process forks workers, because otherwise each worker would import it again.
+    Call it before forking workers; otherwise each worker would import them again.
     """
     engines: set[str] = set()
     models: set[str] = set()

@@ -1,7 +1,7 @@
 """Reads a file and returns what a fake server plays or serves.
 
-A fake LLM plays a script with faults, models and chat styles. An MCP server serves the tools of a program, or the
-scripted tools of a scenario.
+A fake LLM plays a script with faults, models and chat styles. An MCP server serves a program's tools, or a
+scenario's scripted tools.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from statek_sim.server.fault import (
 from statek_sim.server.recorded import replies_of
 
 _INTERACTIONS: Final = re.compile(rb"^interactions:", re.MULTILINE)
-"""A key that only cassettes have."""
+"""Matches a key that only cassettes have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playable:
-    """What a fake LLM server plays; the fields are those of a script file."""
+    """What a fake LLM server plays; the fields match those in a script file."""
 
     script: Mapping[str, Sequence[Reply]] | Sequence[Reply]
     faults: tuple[FaultRule, ...] = ()
@@ -65,8 +65,8 @@ class Playable:
 def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
     """Return what a fake LLM server plays, from the script file, scenario file or cassette at `path`.
 
-    `scenario_id` selects one of several scenarios. Raises `BadScenario` or `BadCassette` for a wrong file, `BadInput`
-    for an unknown scenario.
+    `scenario_id` selects one of several scenarios. Raises `BadScenario` or `BadCassette` for an invalid file,
+    and `BadInput` for an unknown scenario.
     """
     if path.is_file() and _INTERACTIONS.search(source_of(path)):
         return _of_cassette(path)
@@ -177,29 +177,29 @@ _EXPECTED: Final = "a Registry, or a list of functions, Tools and ServedTools"
 
 
 def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, ...]:
-    """Return the tools of a `module:attribute` or of a scenario file, for an MCP server.
+    """Return the tools in a `module:attribute` or a scenario file, for an MCP server.
 
-    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function without arguments that
-    returns one of these. `scenario` selects one of several scenarios in a file.
+    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function without
+    arguments that returns one of these. `scenario` selects one of several scenarios in a file.
     """
     if source.endswith((".yaml", ".yml")):
         return ScriptedTools(_with_tools(Path(source), scenario)).served_tools()
     if ":" not in source:
-        raise BadInput(f"{source!r}: expected module:attribute, or a scenario file")
+        raise BadInput(f"{source!r}: expected module:attribute or a scenario file")
     found = attribute_at("mcp", source)
     if callable(found) and not isinstance(found, Iterable):
         try:
             found = found()
         except Exception as error:  # the user's code
             raise BadInput(
-                f"{source!r} is a function that fails when it is called: {type(error).__name__}: {error}; "
+                f"{source!r} is a function that fails when called: {type(error).__name__}: {error}; "
                 f"expected {_EXPECTED}, or a function without arguments that returns one"
             ) from error
     return tools_as_served(found, source)
 
 
 def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, ...]:
-    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as tools of an MCP server.
+    """Convert a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, to an MCP server's tools.
 
     Raises `BadInput` for anything else; `source` is its name in the error.
     """
@@ -214,7 +214,7 @@ def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, .
         elif isinstance(tool, Tool) or callable(tool):
             made += served(Registry([tool]))
         else:
-            raise BadInput(f"{source!r} holds {tool!r}, expected {_EXPECTED}")
+            raise BadInput(f"{source!r} contains {tool!r}, expected {_EXPECTED}")
     return tuple(made)
 
 

@@ -48,10 +48,10 @@ from statek_sim.world.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of a run besides its scenario and profile.
+    """Options for a run besides its scenario and profile.
 
-    `preset` and `seed` override those of the scenario, `exchanges` replace its script. `tokenizers` take precedence
-    over the vendored tokenizers. `harness` may change the harness that preset and scenario give.
+    `preset` and `seed` override the scenario's, and `exchanges` replace its script. `tokenizers` take
+    precedence over the bundled tokenizers. `harness` may change the harness derived from preset and scenario.
     """
 
     preset: str | None = None
@@ -63,15 +63,15 @@ class RunOptions:
 
     @property
     def client_options(self) -> ClientOptions:
-        """Options of the LLM client, read from the environment of `exchanges`; the defaults without exchanges."""
+        """Options for the LLM client, read from the environment in `exchanges`; the defaults without exchanges."""
         return PLAIN if self.exchanges is None else client_options(self.exchanges.environment)
 
     def seed_of(self, scenario: Scenario) -> int:
-        """Return the seed of a run: this option, or the scenario's own seed."""
+        """Return the seed for a run: this option, or the scenario's own seed."""
         return scenario.seed if self.seed is None else self.seed
 
     def llm_of(self, scenario: Scenario) -> tuple[Provider, Callable[[], None]]:
-        """Return the provider of a run, and a function that raises at the end if replies or recordings are unused."""
+        """Return the provider for a run, and a function that raises at the end if replies or recordings are unused."""
         if self.exchanges is not None:
             llm = HttpLLM(self.exchanges.transport, partial(access_from, self.exchanges.environment))
             return llm, self.exchanges.check_finished
@@ -80,13 +80,13 @@ class RunOptions:
 
 
 AS_WRITTEN: Final = RunOptions()
-"""Options under which a scenario runs with its own preset, seed and script."""
+"""Options for running a scenario with its own preset, seed and script."""
 
 
 def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings of a run: the variables of the preset, overridden by `settings` of the scenario.
+    """Return the settings for a run: the preset's variables, overridden by the scenario's `settings`.
 
-    `preset` overrides the preset of the scenario, for a run of a whole suite under one preset.
+    `preset` overrides the scenario's preset, to run a whole suite under one preset.
     """
     chosen = preset or scenario.preset
     place = scenario.path.parent / chosen
@@ -103,7 +103,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
 
 
 def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings of STATEK's jobs: those of `settings_of`, with the chat style that all agents share."""
+    """Return the settings for STATEK's jobs: those from `settings_of`, with the chat style that all agents share."""
     settings, style = settings_of(scenario, preset=preset), style_of_all(scenario)
     return settings if style is None else StatekSettings(**{**settings.given, "chat_style": style})
 
@@ -114,7 +114,7 @@ def _built_in_settings(name: str) -> StatekSettings:
 
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
-    """Return the harness with the scenario's limits (null means unlimited), or else those of the settings."""
+    """Return the harness with the scenario's limits (null means unlimited), or else those from the settings."""
     own = {name: value for name, value in limits.model_dump().items() if limits.said(name)}
     return LLM_Harness.from_limits(
         replace(settings.harness_limits(), **own), rule=ExtensionRule(profile.limit_extension)
@@ -126,8 +126,8 @@ def scenario_harness(
 ) -> LLM_Harness:
     """Return the harness for a scenario of either engine.
 
-    STATEK's presets are for STATEK's jobs: for engine two they apply only if the scenario or the run names one.
-    Completions extend limits of engine two as in document "Harness Policies".
+    STATEK's presets are for STATEK's jobs: on engine two they apply only if the scenario or the run names
+    one. On engine two, completions extend limits as described in "Harness Policies".
     """
     if scenario.engine == "statek":
         return harness_for(scenario.limits, settings, profile_named(profile))
@@ -169,7 +169,7 @@ def attribute_at(where: str, name: str) -> Any:
 
 
 def _failed_at(error: BaseException) -> str:
-    """Return file and line of the user's code that raised, or an empty string if no user code ran."""
+    """Return the file and line in the user's code that raised, or an empty string if no user code ran."""
     library = sysconfig.get_path("stdlib")
     frames = [
         frame
@@ -189,7 +189,7 @@ def _failed_at(error: BaseException) -> str:
 def tool_named(
     scenario: Scenario, name: str, builtin: Mapping[str, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return a built-in tool by its name, or the user's tool `module:attribute`."""
+    """Return a built-in tool by name, or the user's tool `module:attribute`."""
     from_user = ":" in name
     if from_user:
         found = attribute_at(scenario.place, name)
@@ -210,7 +210,7 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 
 def reply_at(where: str, entry: written.Reply) -> Reply:
-    """Return the reply of an entry; raises `BadScenario` with a message that starts with `where`."""
+    """Return the reply in an entry; raises `BadScenario` with a message that starts with `where`."""
     reply = Reply(
         answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
@@ -269,7 +269,7 @@ def _usage(entry: written.Reply) -> ReportedUsage | UsageKind:
 
 
 def condition_of(when: written.When | None) -> Condition | None:
-    """Return the condition on requests that `when` describes, or None without a condition."""
+    """Return the condition on requests described in `when`, or None if there is none."""
     if when is None:
         return None
     return Condition(

@@ -1,7 +1,7 @@
-"""A user's plugins in the loop of engine two; an exception in a plugin fails the run and names the plugin.
+"""A user's plugins in engine two's loop; an exception in a plugin fails the run and names the plugin.
 
-The result of every plugin is checked. A plugin that raises, or returns something unexpected, becomes `PartBroke`:
-otherwise the failure would look like a bug of the agent loop, or would end the whole command.
+Every plugin's result is checked. A plugin that raises, or returns something unexpected, causes `PartBroke`:
+otherwise the failure would look like a bug in the agent loop, or would end the whole command.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a kind of plugin must return: `fits` checks a result, and gets the arguments of the call too.
+    """What a kind of plugin must return: `fits` checks a result, and also gets the call's arguments.
 
-    A plugin may be a generator if `yields` has types, and may then yield values of these types only. With `awaits` it
-    may be a coroutine function. `expected` describes the result for error messages.
+    A plugin may be a generator if `yields` has types, and may then yield only values of these types. With
+    `awaits`, it may be a coroutine function. `expected` describes the result for error messages.
     """
 
     expected: str
@@ -166,7 +166,7 @@ class Plugin:
         self._who = f"part {name!r} ({seam})"
 
     def wrapped(self, code: Callable[..., Any], contract: Contract) -> Any:
-        """Return a wrapper of `code` that checks its results; checkpoints find `code` as the attribute `inner`."""
+        """Wrap `code` to check its results; checkpoints find `code` as the attribute `inner`."""
 
         def called(*args: object, **named: object) -> Any:
             got = self.call(code, *args, **named)
@@ -187,9 +187,9 @@ class Plugin:
         return self._checked(self.call(self.code), contract, ())
 
     def call(self, code: Callable[..., Any], *args: object, **named: object) -> Any:
-        """Call code of the plugin, and convert its exceptions to `PartBroke`.
+        """Call the plugin's code, and convert its exceptions to `PartBroke`.
 
-        `CompactionFailed` and errors that concern the whole test, such as `NetworkForbidden`, pass unchanged.
+        `CompactionFailed` and errors that concern the whole test, such as `NetworkForbidden`, propagate unchanged.
         """
         try:
             return code(*args, **named)
@@ -213,7 +213,7 @@ class Plugin:
     def _driven(
         self, steps: Generator[Any, Any, object], contract: Contract, args: Sequence[object]
     ) -> Generator[Any, Any, object]:
-        """Run a plugin that is a generator; return its result."""
+        """Run a generator plugin and return its result."""
         wants = f"a {' or '.join(kind.__name__ for kind in contract.yields)} from what it yields"
         answer: object = None
         try:
@@ -244,7 +244,7 @@ class Plugin:
 
 
 def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:
-    """Resume a generator; return whether it ended, and its result or the value that it yielded."""
+    """Resume a generator; return whether it ended, and its result or yielded value."""
     try:
         return False, steps.send(answer)
     except StopIteration as end:
@@ -258,7 +258,7 @@ def _place(error: BaseException) -> str:
 
 
 def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, object]) -> str:
-    """Return the arguments with which the plugin is called if it does not accept them, otherwise an empty string."""
+    """Return the arguments that the plugin is called with if it does not accept them, otherwise an empty string."""
     try:
         inspect.signature(code).bind(*args, **named)
     except TypeError:
@@ -270,7 +270,7 @@ def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, ob
 
 
 class _Gate(CallGate):
-    """A gate of one run whose results are checked."""
+    """A gate for one run, whose results are checked."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
@@ -292,7 +292,7 @@ class _Gate(CallGate):
 
 
 class AgentPlugins:
-    """The plugins of one agent of a scenario; raises `BadScenario` for a plugin that is not callable."""
+    """The plugins for one agent in a scenario; raises `BadScenario` for a plugin that is not callable."""
 
     def __init__(
         self,
@@ -325,7 +325,7 @@ class AgentPlugins:
         self._reader = self._made_reader(harness, model)
 
     def _plugin(self, seam: str, name: str) -> Plugin:
-        """Import the `module:attribute` under a key of `harness`."""
+        """Import the `module:attribute` given under a key in `harness`."""
         found = attribute_at(self._scenario.place, name)
         if not callable(found):
             raise BadScenario(f"{self._at}.{seam}: {name!r} is {found!r}, expected a callable")
@@ -349,9 +349,9 @@ class AgentPlugins:
         )
 
     def _guard(self, seam: str, text: GuardText) -> Callable[[], Iterable[Guard]]:
-        """Return a function that creates the guards of one entry.
+        """Return a function that creates the guards for one entry.
 
-        Shipped guards may have state, so each run needs its own.
+        Built-in guards may have state, so each run needs its own.
         """
         if text.is_own:
             guard = self._function(seam, text.guard, GUARD)
@@ -377,7 +377,7 @@ class AgentPlugins:
         return made
 
     def _permissions(self) -> tuple[CallGate, ...]:
-        """Return the gate that enforces permissions, or nothing if the agent has none."""
+        """Return the gate that enforces permissions, or an empty tuple if the agent has none."""
         permissions = self._harness.permissions
         if permissions is None:
             return ()
@@ -401,7 +401,7 @@ class AgentPlugins:
             raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
-        """Return the gate that asks a person before calls, or nothing if no call needs approval."""
+        """Return the gate that asks a person before calls, or an empty tuple if no call needs approval."""
         asks = {
             name: Ask(text=text.question, seconds=text.within)
             for name, text in self._harness.approvals.items()

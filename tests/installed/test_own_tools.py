@@ -129,7 +129,7 @@ def test_a_folder_that_is_added_after_the_start_is_searched_too(
         ("desk_tools:wave", "module 'desk_tools' has no 'wave'"),
         (
             "desk_tools:plain",
-            "'desk_tools:plain' is not a tool of STATEK; the installed package needs tools made with statek.tool",
+            "'desk_tools:plain' is not a STATEK tool; the installed package needs tools created with statek.tool",
         ),
         (
             "needing:greet",

@@ -125,7 +125,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
     [
         (["wiki.yaml"], "wiki.yaml: several scenarios; name one of one, other"),
         (["wiki.yaml", "--scenario", "othr"], "Did you mean 'other'?"),
-        (["wiki"], "'wiki': expected module:attribute, or a scenario file"),
+        (["wiki"], "'wiki': expected module:attribute or a scenario file"),
         (["json:nothing"], "module 'json' has no 'nothing'"),
         (["nowhere:TOOLS"], "'nowhere:TOOLS' cannot be imported"),
         (["sys:path"], "holds '"),
@@ -211,7 +211,5 @@ def test_a_function_that_returns_no_tools_is_told(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def look(at): ...\n")
     done = ran(tmp_path, "mine:look")
     assert done.returncode == 2
-    assert done.stderr.startswith(
-        "'mine:look' is a function that fails when it is called: TypeError: look() "
-    )
+    assert done.stderr.startswith("'mine:look' is a function that fails when called: TypeError: look() ")
     assert len(done.stderr.splitlines()) == 1

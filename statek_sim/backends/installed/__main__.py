@@ -1,6 +1,6 @@
 """The process that has `statek`: it imports the package once and runs each scenario in a fork of itself.
 
-Scenarios share no cache, no registry and no store, and a scenario that hangs or dies does not affect the others.
+Scenarios share no cache, registry or store, and a scenario that hangs or dies does not affect the others.
 """
 
 from __future__ import annotations

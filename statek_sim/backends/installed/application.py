@@ -95,7 +95,7 @@ class InstalledApplication:
 
     @contextmanager
     def in_charge(self) -> Iterator[None]:
-        """Control STATEK, its worker loop and sleeps of tools inside the block; restore them afterwards."""
+        """Control STATEK, its worker loop and its tools' sleeps inside the block; restore them afterwards."""
         sleep, printed, left = time.sleep, builtins.print, builtins.exit
         with self._runtime.installed():
             self._stored.install()
@@ -128,7 +128,7 @@ class InstalledApplication:
         start_jobs_func: Callable[[int], None] | None = None,
         auto_terminate: bool = False,
     ) -> None:
-        """Replace `run_jobs_loop`, which never returns, by a function that returns when no work is left."""
+        """Replaces `run_jobs_loop`, which never returns, with a function that returns when no work is left."""
         self._queues.update(dict.fromkeys(queue_prefixes))
         on_pass = self._runtime.loop.on_pass
         if start_jobs_func is not None and start_jobs_func not in on_pass:
@@ -159,7 +159,7 @@ class InstalledApplication:
 
     @property
     def _in_tools(self) -> bool:
-        """Whether async tools are in progress; each is awaited by an event loop nested in this one."""
+        """Whether async tools are in progress; each is awaited in an event loop nested in this one."""
         loop: Any = self._events  # nest_asyncio has patched it
         return bool(loop._num_runs_pending > 1)
 
@@ -180,7 +180,7 @@ class InstalledApplication:
         name: str | None = None,
         **options: Any,
     ) -> Any:
-        """Create a job as the application would; raises `BadInput` for a name that another job has."""
+        """Create a job as the application would; raises `BadInput` if another job has this name."""
         if name is not None and name in self._runtime.jobs.known():
             raise BadInput(f"job {name!r} already exists; job names must be unique within a test")
         job = create_new_job(agent, caller_frame=_callers_frame(), **options)
@@ -190,15 +190,15 @@ class InstalledApplication:
         return job
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return all jobs by name, in order of creation."""
+        """Return all jobs by name, in creation order."""
         return dict(self._runtime.jobs.known())
 
     def remarks(self) -> Sequence[StoreRemark]:
-        """Return the effects of the store on variables so far."""
+        """Return how the store has affected variables so far."""
         return tuple(self._stored.remarks)
 
     def describe(self, job: Any) -> AppJob:
-        """Return the current state of a job."""
+        """Return a job's current state."""
         runtime, jobs = self._runtime, self._runtime.jobs.known()
         name = runtime.jobs.name_of(job)
         tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
@@ -242,7 +242,7 @@ class InstalledApplication:
 def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine on an event loop with nested runs.
 
-    After `loop.stop()` the nested runs end too, with `Interrupted`, which STATEK does not catch.
+    After `loop.stop()`, the nested runs end too, with `Interrupted`, which STATEK does not catch.
     """
     complete = loop.run_until_complete
 
@@ -264,7 +264,7 @@ def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _callers_frame() -> types.FrameType | None:
-    """Return the frame of the test that creates a job, because STATEK copies variables for warmup code from there."""
+    """Return the frame of the test that creates a job, because STATEK copies variables for warmup code from it."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("statek_sim."):
         frame = frame.f_back
@@ -272,7 +272,7 @@ def _callers_frame() -> types.FrameType | None:
 
 
 def _refuse_endless_loop() -> None:
-    """Replace the start of STATEK's own loop: code that imported `run_jobs_loop` by name would never return."""
+    """Replaces the start of STATEK's own loop: code that imported `run_jobs_loop` by name would never return."""
     raise BadInput(
         "run_jobs_loop never ends; in a test, call statek_app.run(), start_statek, run_agentic_loop or "
         "run_agentic_fleet, which end when no work is left"
@@ -312,12 +312,12 @@ _CACHED: Final = (
     example.load_examples,
     document.load_documents,
 )
-"""Functions of STATEK that cache their first result."""
+"""STATEK functions that cache their first result."""
 
 
 @contextmanager
 def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
-    """Give STATEK an empty store, these settings and limits, and no environment; restore all of it afterwards."""
+    """Give STATEK an empty store, these settings and limits, and no environment; restore everything afterwards."""
     with ExitStack() as stack:
         stack.enter_context(_scrubbed_environment())
         stack.enter_context(_registries_restored())
@@ -342,7 +342,7 @@ def _temporary_store() -> Iterator[None]:
 
 @contextmanager
 def _scrubbed_environment() -> Iterator[None]:
-    """Hide variables and `.env` files that STATEK reads, and give each provider an address that the script answers."""
+    """Hide the variables and `.env` files that STATEK reads, and give providers addresses answered by the script."""
     before = dict(os.environ)
     env_file = settings.StatekSettings.model_config.get("env_file")
     fields = {name.upper() for name in settings.StatekSettings.model_fields}
@@ -367,7 +367,7 @@ def _is_provider(name: str) -> bool:
 
 @contextmanager
 def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
-    """Let items of chat logs use `now()`; their classes keep a reference to the real clock from import time."""
+    """Make chat log items use `now()`; their classes keep a reference to the real clock from import time."""
     makers: list[Any] = [
         vars(kind)["__init__"] for kind in vars(chat_log_item).values() if is_dataclass(kind)
     ]
@@ -383,7 +383,7 @@ def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
 
 @contextmanager
 def _registries_restored() -> Iterator[None]:
-    """Undo registrations of a test, but not those made while the application's modules were imported."""
+    """Undo a test's registrations, but not those made while the application's modules were imported."""
     tools = list(system._TOOL_REGISTRY)
     providers = dict(llm_api._CUSTOM_LLM_API_PROVIDERS)
     try:
@@ -401,7 +401,7 @@ def _restore(registry: dict[str, Any], before: Mapping[str, Any]) -> None:
 
 
 def _forget() -> None:
-    """Clear the caches of STATEK."""
+    """Clear STATEK's caches."""
     settings.set_statek_settings(None)
     for function in _CACHED:
         function.cache_clear()

@@ -1,9 +1,9 @@
 """Observes STATEK's tools and its store, and reports trace events as the reference runtime does.
 
-`Recorder` collects the events of a run. `ToolRecorder` reports calls of tools with the arguments as the caller wrote
-them, and how each call ended. `Spelling` records which arguments agent code passed by name, because STATEK makes them
-positional. `StoredNames` reports values that STATEK's store changes when variables are written back at the end of a
-block.
+`Recorder` collects a run's events. `ToolRecorder` reports tool calls with the arguments as the caller wrote
+them, and how each call ended. `Spelling` records which arguments agent code passed by name, because STATEK
+makes them positional. `StoredNames` reports values that STATEK's store changes when variables are written
+back after a block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from statek_sim.values import JSON
 
 
 class Recorder:
-    """Collects events. `now()` returns the virtual second, `jobs` has the names of jobs."""
+    """Collects events. `now()` returns the virtual second; `jobs` holds the job names."""
 
     def __init__(self, now: Callable[[], float], jobs: JobRegistry) -> None:
         self._now = now
@@ -49,32 +49,32 @@ class Recorder:
         self.events.append(kind(self._now(), name, *facts))
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
-        """Record that a request failed; the event is added when it is known whether STATEK retries."""
+        """Record that a request failed; the event is added once it is known whether STATEK retries."""
         self._failed[name] = (turn, attempt, error)
 
     def asks_again(self, name: str, seconds: float | None) -> None:
-        """Add the event of a failed request, if there is one; STATEK retries after `seconds`, or never if None."""
+        """Add the event for a failed request, if any; STATEK retries after `seconds`, or never if None."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
     def remember(self, events_before: Iterable[Mapping[str, JSON]]) -> None:
-        """Put the events that the previous process did not report before those of this process."""
+        """Put the events that the previous process did not report before this process's events."""
         self.events[:0] = map(event_of, events_before)
 
     def taken(self) -> list[JSON]:
-        """Return the events since the last call, as JSON."""
+        """Return the events added since the last call, as JSON."""
         taken, self.events = self.events, []
         return [as_dict(event) for event in taken]  # type: ignore[misc]  # JSON by design
 
 
 def current_job() -> Any:
-    """Return the current job, or None, also if a test has replaced it by another object."""
+    """Return the current job; None if there is none, or if a test has replaced it with another object."""
     job = statek.get_current_job()
     return job if isinstance(job, Job) else None
 
 
 _JOB: Final = "<Object>"
-"""The text of the reference runtime for a job or for the handle of a subtask."""
+"""The reference runtime's text for a job or a subtask handle."""
 
 
 class ToolRecorder:
@@ -90,7 +90,7 @@ class ToolRecorder:
         self._told = 0
 
     def install(self) -> None:
-        """Replace the functions of STATEK that call tools by wrappers that report calls."""
+        """Replace the STATEK functions that call tools with wrappers that report calls."""
         utils._smart_call = self._spelling.watched(utils._smart_call)
         self._step_aside()
         self._watch_begin()
@@ -99,7 +99,7 @@ class ToolRecorder:
         self._watch_requested_calls()
 
     def _step_aside(self) -> None:
-        """Make STATEK search more calling frames for names, by the number of frames that the wrappers add."""
+        """Make STATEK search more calling frames for names, to skip the frames that the wrappers add."""
         collect = statek.utils._collect_aggregated_locals
 
         @wraps(collect)
@@ -206,7 +206,7 @@ class ToolRecorder:
 
 
 def _reach(start: FrameType, frames: int) -> int:
-    """Return the number of frames, counted from `start`, among which `frames` frames are not of the wrappers."""
+    """Return how many frames, counted from `start`, contain `frames` frames that are not wrappers."""
     frame: FrameType | None = start
     reach = 0
     while frames and frame is not None:
@@ -230,7 +230,7 @@ def _argument(value: Any) -> str:
 
 
 class Spelling:
-    """The names that agent code wrote for the arguments of its current call."""
+    """The argument names that agent code used in its current call."""
 
     def __init__(self) -> None:
         self._written: tuple[Any, tuple[str, ...]] | None = None
@@ -258,7 +258,7 @@ class Spelling:
     def restored(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments of a call as agent code wrote them: named ones by name, in their order."""
+        """Return a call's arguments as agent code wrote them: named ones by name, in their order."""
         names = list(inspect.signature(func).parameters)[: len(args)]
         named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
         left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
@@ -272,7 +272,7 @@ _CHANGING: Final = (str, Decimal, datetime)
 
 
 class StoredNames:
-    """Collects remarks on variables of all jobs. `now` returns the virtual second, `name_of` the name of a job."""
+    """Collects remarks on all jobs' variables. `now` returns the virtual second, `name_of` a job's name."""
 
     def __init__(self, now: Callable[[], float], name_of: Callable[[Any], str]) -> None:
         self._now = now
@@ -280,7 +280,7 @@ class StoredNames:
         self.remarks: list[StoreRemark] = []
 
     def install(self) -> None:
-        """Replace the function of STATEK that writes variables back by a wrapper that collects remarks."""
+        """Replace the STATEK function that writes variables back with a wrapper that collects remarks."""
         write = utils._copy_modified_locals
 
         @wraps(write)
@@ -300,7 +300,7 @@ class StoredNames:
 
 
 class _Names:
-    """A wrapper of the stored variables of a job that records what the store refuses or changes."""
+    """Wraps a job's stored variables and records what the store refuses or changes."""
 
     def __init__(self, stored: Any) -> None:
         self._stored = stored

@@ -1,7 +1,7 @@
-"""Observes jobs of STATEK, and the messages that reach them, as trace events.
+"""Records STATEK's jobs, and the messages that reach them, as trace events.
 
-Functions of the package are replaced by wrappers that call them and report what happened. The wrappers do not change
-arguments, results or exceptions. `compare.facts` lists the facts that cannot be observed from outside.
+The package's functions are replaced with wrappers that call them and report what happened. The wrappers do
+not change arguments, results or exceptions. `compare.facts` lists what cannot be observed from outside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statek_sim.backends.installed.stored_jobs import JobRegistry, shown
 from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"
-"""The file name with which STATEK compiles agent code."""
+"""The file name under which STATEK compiles agent code."""
 
 _WORKER: Final[CodeType] = utils.job_worker.__code__
 
@@ -44,7 +44,7 @@ class Watching:
         self._handlers = WatchedHandlers(recorder)
 
     def install(self) -> None:
-        """Replace the functions of STATEK that this class observes."""
+        """Wrap the STATEK functions that this class observes."""
         self._watch_status()
         self._watch_console()
         self._watch_code()
@@ -194,7 +194,7 @@ class Watching:
 
 
 def _kind(error: Any = None) -> str | None:
-    """Return the kind of a console error, or None. In 1.2.5 an error is a string, which starts with its kind."""
+    """Return a console error's kind, or None. In 1.2.5, an error is a string that starts with its kind."""
     if isinstance(error, str):
         return "HARNESS" if error.startswith("LLM_HarnessError: ") else "EXECUTION"
     return None if error is None else label(error.kind)
@@ -203,7 +203,7 @@ def _kind(error: Any = None) -> str | None:
 def _handled() -> BaseException | None:
     """Return the exception that STATEK is handling in this step, or None.
 
-    If a tool of another job waits below this step, that job's exception does not count.
+    If another job's tool is waiting below this step, that job's exception does not count.
     """
     error = sys.exception()
     caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
@@ -223,7 +223,7 @@ def _of_this_step(wanted: FrameType) -> bool:
 
 
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:
-    """Return why a job is DONE, and the detail; both come from the exception that STATEK is handling, if any."""
+    """Return why a job is DONE, with details; both come from the exception that STATEK is handling, if any."""
     error = _handled()
     if error is None:
         status = job.py_env.exit_status
@@ -241,10 +241,10 @@ class WatchedHandlers:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._notifying: Any = None
-        """The job whose handlers run."""
+        """The job whose handlers are running."""
 
     def install(self) -> None:
-        """Replace the functions of STATEK that this class observes."""
+        """Wrap the STATEK functions that this class observes."""
         add = Job.add_error_handler
 
         @wraps(add)
@@ -303,7 +303,7 @@ class WatchedHandlers:
 class WatchedMessages:
     """Reports messages that reach jobs.
 
-    `reopened_by` is the kind of the newest message: message, subtask or notification.
+    `reopened_by` is the newest message's kind: message, subtask or notification.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -312,7 +312,7 @@ class WatchedMessages:
         self.reopened_by = ""
 
     def install(self) -> None:
-        """Replace the functions of STATEK that this class observes."""
+        """Wrap the STATEK functions that this class observes."""
         self._watch_users()
         self._watch_notifications()
         self._watch_subtasks()

@@ -1,6 +1,6 @@
-"""Messages between the process with STATEK and ours: JSON lines, one answer for each message.
+"""Messages between the process running STATEK and ours: JSON lines, one answer per message.
 
-The LLM requests among them are answered by a provider, such as a script, or by HTTP exchanges.
+LLM requests among them are answered by a provider, such as a script, or by HTTP exchanges.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Line:
 
     @classmethod
     def of_this_process(cls) -> Line:
-        """Take over standard input and output; from then on prints go to standard error."""
+        """Take over standard input and output; from then on, prints go to standard error."""
         source, sink = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -70,8 +70,8 @@ class Line:
 def nowhere(text: str) -> dict[str, str]:
     """Return non-existent addresses and keys for the providers that a string names, in any letter case.
 
-    Other providers get no address, because STATEK creates a settings object for each provider that has one, several
-    times in a run. With all seventy providers, this took longer than the rest of the run.
+    Other providers get no address, because STATEK creates a settings object for each provider that has one,
+    several times per run. With all seventy providers, this took longer than the rest of the run.
     """
     named = text.upper()
     return {
@@ -90,7 +90,7 @@ _PASSED_ON: Final = ("content-type", "location")
 
 
 def http_request_of(message: Message) -> HttpRequest:
-    """Return the HTTP request in a message from the process with STATEK."""
+    """Return the HTTP request in a message from the process running STATEK."""
     sent_request = cast("dict[str, Any]", message["request"])  # written by `Transport`
     return HttpRequest(
         method=sent_request["method"],
@@ -106,15 +106,15 @@ def answer_of(llm: Provider, message: Message) -> Message:
 
 
 def exchanged(transport: HttpTransport, message: Message) -> Message:
-    """Send a request unchanged to the transport, and return the response or the failure."""
+    """Send a request unchanged through the transport, and return the response or failure."""
     sent_request = http_request_of(message)
     return _told(lambda: _sent(transport, sent_request))
 
 
 def or_abort(answer: Callable[[Message], Message], message: Message) -> Message:
-    """Return the answer to a message, or the message that ends the run if there is no answer.
+    """Return the answer to a message, or the message that ends the run if there is none.
 
-    A script that does not fit has no answer, for example.
+    There is none, for example, if the script does not match.
     """
     try:
         return answer(message)

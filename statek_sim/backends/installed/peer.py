@@ -1,6 +1,6 @@
-"""The interpreter that has `statek`, in another process: starts it, answers its requests, and reads its results.
+"""The interpreter with `statek`, in another process: starts it, answers its requests, and reads its results.
 
-It finds the same modules as this process. `statek_sim.semantics` lists the supported releases.
+It can import the same modules as this process. `statek_sim.semantics` lists the supported releases.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from statek_sim.trace import Event, Trace, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 DEADLINE: Final = 60.0
-"""Real seconds after which the process of a scenario is killed."""
+"""Real seconds after which a scenario's process is killed."""
 
 EXCHANGES_DEADLINE: Final = 3600.0
 """Real seconds for a scenario whose requests go to a real model, which takes longer."""
@@ -55,12 +55,12 @@ _START: Final = (
 
 
 UNUSABLE: Final = "Unusable"
-"""The kind of `Lost` for a scenario that could not start, because a tool of the user is missing."""
+"""The kind of `Lost` for a scenario that could not start because one of the user's tools is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A scenario ran to its end; the keys of `facts` are the fields of `backends.record`."""
+    """A scenario that ran to its end; the keys of `facts` are the fields in `backends.record`."""
 
     facts: Message
     events: tuple[Event, ...] = ()
@@ -68,10 +68,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario did not return: its process hung or died. `events` are those before that.
+    """A scenario that did not return: its process hung or died. `events` are those recorded before that.
 
-    `kind` is `NeverEnds` or `OutOfMemory` if the process measured this itself, `Unusable` if the scenario did not
-    start, otherwise `Lost`.
+    `kind` is `NeverEnds` or `OutOfMemory` if the process measured this itself, `Unusable` if the scenario did
+    not start, otherwise `Lost`.
     """
 
     reason: str
@@ -172,9 +172,9 @@ class Peer:
     ) -> Ran | Lost:
         """Run one scenario with its limits and settings under `profile`.
 
-        `preset` and `seed` override those of the scenario, `exchanges` replace its script. A scripted scenario that
-        does not return runs a second time, because an overloaded machine may be the reason. Raises `BadScenario` if a
-        tool of the user is missing.
+        `preset` and `seed` override the scenario's, and `exchanges` replace its script. A scripted scenario
+        that does not return runs a second time, because the machine may have been overloaded. Raises
+        `BadScenario` if one of the user's tools is missing.
         """
         if scenario.deviations:
             raise BadScenario(f"{scenario.place}: deviations: only the reference runtime supports them")
@@ -209,7 +209,7 @@ class Peer:
         check_finished: Callable[[], None],
         deadline: _Deadline,
     ) -> Ran | Lost:
-        """Send the order and answer the requests of the scenario until its process ends."""
+        """Send the order and answer the scenario's requests until its process ends."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
@@ -239,7 +239,7 @@ class Peer:
 
 
 def profile_of_peer(peer: Peer) -> Profile:
-    """Return the behaviour profile of an interpreter's STATEK; raises `BadInput` for a version without a profile."""
+    """Return the behaviour profile for an interpreter's STATEK; raises `BadInput` for a version without a profile."""
     profile = profile_of(peer.version)
     if profile is None:
         lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))
@@ -250,7 +250,7 @@ def profile_of_peer(peer: Peer) -> Profile:
 
 
 class _Deadline:
-    """Kills a process that takes longer than `seconds`; `passed` says whether it did."""
+    """Kills a process that takes longer than `seconds`; `passed` is whether that happened."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -258,7 +258,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Kill the process `pid` unless `lift` is called in time. A process watched before is no longer watched."""
+        """Kill the process `pid` unless `lift` is called in time. A previously watched process is no longer watched."""
         self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
@@ -309,7 +309,7 @@ def _order(
 
 
 def _finished(facts: Message, check_finished: Callable[[], None]) -> Message:
-    """Return the facts of a run, with unused replies or recordings as the error of the run."""
+    """Return a run's facts, with unused replies or recordings as the run's error."""
     if facts["error"] is None:
         try:
             check_finished()
@@ -323,10 +323,10 @@ def _exit(code: int) -> str:
 
 
 def module_paths() -> tuple[str, ...]:
-    """Return the absolute folders of `sys.path`, in order, and the current folder.
+    """Return the absolute folders on `sys.path`, in order, and the current folder.
 
-    Folders of this interpreter, with its standard library and its installed packages, are left out, because another
-    interpreter has its own.
+    This interpreter's own folders, with its standard library and installed packages, are left out, because
+    another interpreter has its own.
     """
     own = tuple(_own_folders())
     folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
@@ -336,7 +336,7 @@ def module_paths() -> tuple[str, ...]:
 
 
 def _own_folders() -> Iterator[str]:
-    """Yield the folders and the zip archive that belong to this interpreter."""
+    """Yield this interpreter's own folders and zip archive."""
     for kind in ("stdlib", "platstdlib", "purelib", "platlib"):
         yield sysconfig.get_path(kind)
     yield from site.getsitepackages()
@@ -348,7 +348,7 @@ def _own_folders() -> Iterator[str]:
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
-    The counts of tokenizers are empty. The record of a lost run has only its error and the events until then.
+    Tokenizer counts are left empty. A lost run's record has only its error and the events until then.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
     failure = (
@@ -380,7 +380,7 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
 
 
 def job_record(facts: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
-    """Return the record of one job from its facts, which may have come as JSON, and from its events."""
+    """Return a job's record from its facts, which may have been sent as JSON, and its events."""
     sequences = {key: tuple(facts[key]) for key in ("definition_errors", "console", "history")}
     return JobRecord(
         **{

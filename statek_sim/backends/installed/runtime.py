@@ -35,7 +35,7 @@ from statek_sim.values import JSON, in_common
 class InstalledRuntime:
     """STATEK with everything needed to run its jobs in virtual time; `ask` answers its LLM requests.
 
-    `tool_returned` is called with the name of the job and of the tool when a tool call has ended.
+    `tool_returned` is called with the job's and the tool's name after each tool call.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class InstalledRuntime:
         self.recorder.tell(events.StepStarted, name, self.loop.steps[name])
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replace `asyncio.sleep`; a sleep after a failed request means that STATEK's client will retry."""
+        """Replaces `asyncio.sleep`; a sleep after a failed request means that STATEK's client will retry."""
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
     def facts_of(self, name: str, *, future: str | None = None) -> dict[str, Any]:
-        """Return the facts about a job besides its events, with the fields of `JobRecord` as keys.
+        """Return a job's data besides its events, with the fields of `JobRecord` as keys.
 
-        `future` replaces every future among the values, if given.
+        If `future` is given, it replaces every future among the values.
         """
         return {
             **job_facts(name, self.jobs.known(), future=future),
@@ -110,7 +110,7 @@ class InstalledRuntime:
         }
 
     def remember(self, memory: Any) -> None:
-        """Continue with the state that `memory` returned in the previous process."""
+        """Continue from the state returned by `memory` in the previous process."""
         self.time.go_to(memory["now"])
         self.recorder.remember(memory["events"])
         self.transport.remember(memory["transport"])
@@ -118,7 +118,7 @@ class InstalledRuntime:
 
 
 def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> None:
-    """Give STATEK these settings, with chat styles by name, and make every `get_llm_harness()` return these limits."""
+    """Give STATEK these settings, with chat styles by name, and make `get_llm_harness()` always return these limits."""
     styles = {
         name: ChatStyle[settings[name].upper()]
         for name in ("chat_style", "examples_style")
@@ -137,7 +137,7 @@ def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> 
 
 @contextmanager
 def restored(*owners: Any) -> Iterator[None]:
-    """Restore all names of these classes and modules at the end of the block."""
+    """Restore all names in these classes and modules at the end of the block."""
     before = [(owner, dict(vars(owner))) for owner in owners]
     try:
         yield
@@ -149,13 +149,13 @@ def restored(*owners: Any) -> Iterator[None]:
 
 
 Ask = Callable[[Message], Message]
-"""Answers a request; request and answer have the form described in `messages`."""
+"""Answers a request; both have the form described in `messages`."""
 
 
 class Transport:
-    """Answers the LLM requests of STATEK. `asking()` returns name, role and chat style of the requesting job.
+    """Answers STATEK's LLM requests. `asking()` returns the requesting job's name, role and chat style.
 
-    `last` holds the messages of each job's latest request.
+    `last` holds the messages in each job's latest request.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class Transport:
         llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
-        """Record that a step starts: its first request is a new turn, further requests are retries."""
+        """Record that a step starts: its first request is a new turn, any further requests are retries."""
         self._attempt[job] = 0
 
     def answer_to(self, job: str) -> tuple[int, int | None, int | None]:
-        """Return the number of a job's latest request, and the tokens that the provider reported."""
+        """Return the number of a job's latest request, and the tokens reported by the provider."""
         return self._turns.get(job, 0), *self._reported.get(job, (None, None))
 
     def memory(self) -> Any:
@@ -194,7 +194,7 @@ class Transport:
         return {"turns": dict(self._turns), "last": dict(self.last)}
 
     def remember(self, memory: Any) -> None:
-        """Continue with the state that `memory` returned in the previous process."""
+        """Continue from the state returned by `memory` in the previous process."""
         self._turns.update(memory["turns"])
         self.last.update(memory["last"])
 
@@ -265,7 +265,7 @@ class Transport:
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return the prompt and completion tokens that an answer reports, or None for each if it reports none."""
+    """Return the prompt and completion tokens reported in an answer, or None for each if it reports none."""
     try:
         usage = wire.read_reply(response.content).usage
     except Exception:  # noqa: BLE001  # a broken answer, on purpose
@@ -274,7 +274,7 @@ def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, i
 
 
 def _problem(response: httpx.Response) -> str | None:
-    """Return the error that STATEK's client raises for the status of an answer, or None for a success."""
+    """Return the error that STATEK's client raises for an answer's status, or None if it succeeded."""
     try:
         response.raise_for_status()
     except httpx.HTTPStatusError as failure:

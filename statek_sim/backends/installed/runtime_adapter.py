@@ -1,8 +1,8 @@
-"""Adapts the real package to the driver: STATEK in its store, with the agents of a scenario as STATEK's own.
+"""Adapts the real package to the driver: STATEK in its store, with a scenario's agents as STATEK agents.
 
-A worker process that is to be killed commits its store, saves everything else that outlives it (the outside world, the
-time and the events so far) and dies of SIGKILL. The next process opens the store and continues. STATEK's own state
-passes through the store only.
+A worker process that is to be killed commits its store, saves everything else that outlives it (the outside
+world, the time and the events so far) and kills itself with SIGKILL. The next process opens the store and
+continues. STATEK's own state is passed on only through the store.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from statek_sim.scenario.schema import AgentText, JobText
 from statek_sim.world import queue
 
 StartJobs = Callable[[int], None]
-"""A function that STATEK calls in each pass of its loop, with the number of free slots."""
+"""A function that STATEK calls on each pass of its loop, with the number of free slots."""
 
 
 Leave = Callable[[bool], NoReturn]
-"""A function that ends this process and hands over to the next one; with True, the worker of the next process starts at
-once.
+"""A function that ends this process and hands over to the next one; with True, the next process's worker
+starts immediately.
 """
 
 
@@ -61,7 +61,7 @@ class InstalledSide:
 
     @property
     def world(self) -> stored_world.StoredWorld:
-        """The world, with objects of the store."""
+        """The world, with objects from the store."""
         return stored_world.WORLD
 
     def at(self, when: float, action: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class InstalledSide:
         self._runtime.time.at(when, act)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Create an agent, unless an earlier process has created it."""
+        """Create an agent, unless an earlier process has already created it."""
         if role not in stored_world.AGENTS:
             stored_world.AGENTS[role] = make_agent(role, text)
 
@@ -92,7 +92,7 @@ class InstalledSide:
         raise AssertionError("STATEK's agentic loop waits before it runs jobs")
 
     async def _loop_begins(self, *, start_jobs_func: StartJobs, **_: Any) -> None:
-        """Replace `run_jobs_loop`, which never returns: keep the function that creates an agent's jobs."""
+        """Replaces `run_jobs_loop`, which never returns: keeps the function that creates an agent's jobs."""
         self._start_jobs.append(start_jobs_func)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class InstalledSide:
         return job
 
     def job(self, name: str) -> Any:
-        """Return a job by its name."""
+        """Return a job by name."""
         return self._runtime.jobs.jobs[name]
 
     def make_subtask(self, job: Any, subtask_id: str) -> Any:
@@ -125,7 +125,7 @@ class InstalledSide:
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def begin_work(self) -> None:
-        """Let the agentic loops create jobs in each pass."""
+        """Let the agentic loops create jobs on each pass."""
         self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
@@ -137,19 +137,19 @@ class InstalledSide:
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
-    """Create a job. STATEK copies the variables of the caller for warmup code, so parameters have unlikely names."""
+    """Create a job. STATEK copies the caller's variables for warmup code, so the parameters have unlikely names."""
     return create_new_job(_agent, _shared, _parent, _warmup)
 
 
 FILE: Final = "handover.json"
-"""Name of the file in the folder of the scenario's store that hands over to the next process."""
+"""Name of the file in the scenario's store folder that is handed over to the next process."""
 
 _KEPT: Final = "statek-sim"
 """A tag for objects that must stay in the store, which drops unreferenced objects."""
 
 
 def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
-    """Save everything for the next process and die; with `restart` the next process's worker starts at once."""
+    """Save everything for the next process and die; with `restart`, its worker starts immediately."""
     work, world = stored_world.LIVE, stored_world.WORLD
     kept = _kept(driver)
     for objects in kept.values():
@@ -180,7 +180,7 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
 
 
 def _kept(driver: Driver) -> dict[str, dict[str, Any]]:
-    """Return the stored objects that the application refers to, by kind and name."""
+    """Return the stored objects referenced by the application, by kind and name."""
     return {
         "agents": stored_world.AGENTS,
         "handles": driver.subtasks,
@@ -209,16 +209,16 @@ def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
 
 
 class UnusableTool(Exception):
-    """A tool of the user is not available in this interpreter; the message says why."""
+    """One of the user's tools is not available in this interpreter; the message explains why."""
 
 
 @dbzero.memo
 class Agent(SupervisedAgent):
-    """An agent that jobs can be created for; the class has the name that errors of the reference runtime show."""
+    """An agent for which jobs can be created; its class has the name shown in the reference runtime's errors."""
 
 
 def make_agent(role: str, text: AgentText) -> Any:
-    """Return the agent that a scenario describes; the store must be open."""
+    """Return the agent described in a scenario; the store must be open."""
     metadata = metadata_of(text)
     own = [_tool(name) for name in text.tools]
     prompt = make_system_prompt(text.prompt) if text.prompt else None
@@ -235,13 +235,13 @@ def make_agent(role: str, text: AgentText) -> Any:
 
 
 def _tool(name: str) -> Callable[..., Any]:
-    """Return a built-in tool by its name, or the user's tool `module:attribute`; raises `UnusableTool`."""
+    """Return a built-in tool by name, or the user's tool `module:attribute`; raises `UnusableTool`."""
     if ":" not in name:
         return stored_world.TOOLS[name]
     found = _attribute(name)
     if not hasattr(found, "tool_hidden") or found not in stored_world.registered_tools():
         raise UnusableTool(
-            f"{name!r} is not a tool of STATEK; the installed package needs tools made with statek.tool"
+            f"{name!r} is not a STATEK tool; the installed package needs tools created with statek.tool"
         )
     return found  # type: ignore[no-any-return]  # checked just above
 
@@ -269,7 +269,7 @@ def _attribute(name: str) -> Any:
 
 
 def _hint(module: str, error: Exception) -> str:
-    """Return advice for a module that is missing, or an empty string for a module that raises when imported."""
+    """Return advice for a missing module, or an empty string for a module that raises when imported."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
             return (
@@ -280,7 +280,7 @@ def _hint(module: str, error: Exception) -> str:
 
 
 class _Outbox:
-    """Where messages to users go; `deliver` is set for each scenario."""
+    """Where messages to users are sent; `deliver` is set for each scenario."""
 
     deliver: Callable[[str, str | None], None] | None = None
 

@@ -1,4 +1,4 @@
-"""One scenario on STATEK: runs its agents, jobs and events in a store of their own, and kills endless code."""
+"""One scenario on STATEK: runs its agents, jobs and events in their own store, and kills endless code."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _CACHE_BYTES: Final = 64 * 2**20
 
 
 def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
-    """Run the scenario of `order`, or the rest of it after `handover`, in this fork; return the exit code.
+    """Run the scenario in `order`, or the rest of it after `handover`, in this fork; return the exit code.
 
-    Sends the facts of the run to the parent process, or the reason why there are none.
+    Sends the run's facts to the parent process, or the reason why there are none.
     """
     os.chdir(folder)
     line.send({"pid": os.getpid()})
@@ -119,7 +119,7 @@ class Stage:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def configure(self, order: Message) -> None:
-        """Set environment, settings and limits, and install the wrappers around STATEK."""
+        """Set up the environment, settings and limits, and wrap STATEK's functions."""
         given: Any = order
         os.environ.update(given["environment"])
         configure(given["settings"], given["limits"])
@@ -135,7 +135,7 @@ class Stage:
         return self._line.ask({**message, "events": self.runtime.recorder.taken()})
 
     def _met(self, name: str, job: Any) -> None:
-        """Give a new job the chat style of its agent, and report the job."""
+        """Give a new job its agent's chat style, and report the job."""
         text = self.scenario.agents[job.agent.role]
         style = style_of_definitions(text, self._style)
         if style is not None:
@@ -155,7 +155,7 @@ class Stage:
         self._tell(events.Delivered, statek.get_current_job(), shown(body), shown_media)
 
     def _lost(self, kind: str, message: str) -> None:
-        """Report why this process has to end, and end it."""
+        """Report why this process must end, and end it."""
         self._line.send({"lost": {"type": kind, "message": message}, "events": self.runtime.recorder.taken()})
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -189,7 +189,7 @@ class Stage:
             self.error = {"type": end.kind, "message": str(end)}
 
     async def _prepare(self, handover: Message | None) -> None:
-        """Set up world, agents and worker for a run that starts or resumes."""
+        """Set up the world, agents and worker for a run that starts or resumes."""
         stored_world.reset(self.scenario.world, self._world_changed)
         if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
             await allow_nested_runs()
@@ -203,7 +203,7 @@ class Stage:
             self.side.begin_anew()
 
     def _run_facts(self) -> Message:
-        """Return the facts of the run; ids of the store are replaced by the names of jobs."""
+        """Return the run's facts; store ids are replaced by job names."""
         jobs = self.runtime.jobs.known()
         facts: Message = {
             "jobs": {name: self.runtime.facts_of(name) for name in jobs},
@@ -225,16 +225,16 @@ class Stage:
 
 
 MOST_SECONDS: Final = 1.0
-"""Maximum processor seconds of one block of code; blocks of scenarios take a thousandth of that."""
+"""Maximum processor seconds per code block; blocks in scenarios take a thousandth of that."""
 
 MOST_BYTES: Final = 512 * 2**20
-"""Maximum growth of the process's memory in bytes, as in a small container."""
+"""Maximum memory growth of the process in bytes, as in a small container."""
 
 _EVERY: Final = 0.02
 
 
 class Watchdog:
-    """Watches time and memory of running code. `lost(kind, message)` is called once and does not return."""
+    """Watches the time and memory used by running code. `lost(kind, message)` is called once and does not return."""
 
     def __init__(self, lost: Callable[[str, str], None]) -> None:
         self._lost = lost
@@ -243,7 +243,7 @@ class Watchdog:
         signal.signal(signal.SIGPROF, self._look)
 
     def install(self) -> None:
-        """Watch every block of code from now on."""
+        """Watch every code block from now on."""
         run = utils._exec_code_body
 
         @wraps(run)
@@ -269,12 +269,12 @@ class Watchdog:
 
 
 def _seconds() -> float:
-    """Return the seconds of processor time that this process has used."""
+    """Return the processor time that this process has used, in seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def _memory() -> int:
-    """Return the peak memory of this process in bytes."""
+    """Return this process's peak memory in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

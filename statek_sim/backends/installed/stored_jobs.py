@@ -17,9 +17,10 @@ from statek_sim.values import JSON, IdSource
 
 
 class JobRegistry:
-    """Jobs by name, in order of creation; `names` maps ids of the store to names.
+    """Jobs by name, in creation order; `names` maps store ids to names.
 
-    The instrumentation reports new jobs to `born`. `met(name, job)` is called for each job before any of its events.
+    The instrumentation reports new jobs to `born`. `met(name, job)` is called for each job before any of its
+    events.
     """
 
     def __init__(self) -> None:
@@ -31,11 +32,11 @@ class JobRegistry:
         self.met: Callable[[str, Any], None] = lambda _name, _job: None
 
     def born(self, job: Any) -> None:
-        """Record a job that STATEK has created; it gets its name later."""
+        """Record a job that STATEK created; it gets its name later."""
         self._newborn.append(job)
 
     def introduce(self) -> None:
-        """Give names to the jobs created since the last call, in order of creation, and call `met` for each."""
+        """Name the jobs created since the last call, in creation order, and call `met` for each."""
         if self._introducing:
             return
         self._introducing = True
@@ -71,9 +72,9 @@ class JobRegistry:
 
 
 def job_facts(name: str, jobs: dict[str, Any], *, future: str | None = None) -> dict[str, Any]:
-    """Return the facts about the job `name` in the store, with the fields of `JobRecord` as keys; `jobs` are all jobs.
+    """Return the data on job `name` in the store, with the fields of `JobRecord` as keys; `jobs` are all jobs.
 
-    `future` replaces every future among the values, if given.
+    If `future` is given, it replaces every future among the values.
     """
     job = jobs[name]
     usage = job.usage
@@ -99,7 +100,7 @@ def _is(first: Any, second: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return the text that an agent would see, or class and error for an object whose text raises.
+    """Return the text that an agent would see, or class and error for an object whose conversion to text raises.
 
     Jobs, agents and futures are shown by name, because their text would contain private fields.
     """
@@ -119,13 +120,13 @@ def shown(value: Any) -> str:
 
 
 _STORED: Final = {"List": list, "Tuple": tuple, "Dict": dict}
-"""The built-in classes of the store's collections, which only the names of their classes identify."""
+"""The built-in classes for the store's collections, which can only be identified by their class names."""
 
 
 def stored_value(value: Any, *, future: str | None = None) -> JSON:
-    """Return a value as a YAML value, or as the text that an agent would see. `future` replaces every future, if given.
+    """Return a value as a YAML value, or as the text that an agent would see.
 
-    A value that is too large or cyclic becomes text.
+    If `future` is given, it replaces every future. A value that is too large or cyclic becomes text.
     """
     return plain(
         value,

@@ -1,7 +1,7 @@
-"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
+"""The built-in world on STATEK: the same tools, with STATEK's decorators, and objects that its store can keep.
 
-The store keeps the names of the objects, and `LIVE` maps the names to the real objects. The classes have the same names
-as those of the reference runtime, because agents see these names in texts and errors.
+The store keeps the objects' names, and `LIVE` maps the names to the real objects. The classes have the same
+names as in the reference runtime, because agents see these names in text and errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statek_sim.world.world import Ledger, ToolApi, World
 
 
 class Live:
-    """The real objects of the world in this process."""
+    """The world's real objects in this process."""
 
     def __init__(self) -> None:
         self.queue = queue.WorkQueue()
@@ -51,7 +51,7 @@ class QueueOwner:
 
 @dbzero.memo
 class WorkItem:
-    """A work item by its id. Agent code may overwrite `id`, so it is looked up by a separate member."""
+    """A work item, identified by its id. Agent code may overwrite `id`, so a separate member is used to look it up."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id
@@ -88,7 +88,7 @@ class WorkItem:
 
 @dbzero.memo
 class ExternalEvent:
-    """An external event by its name."""
+    """An external event, identified by its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -155,7 +155,7 @@ class Queue:
 
 
 def _live(item: Any) -> Any:
-    """Return the real object of a stored item; anything else is returned unchanged, and fails in the queue itself."""
+    """Return a stored item's real object; anything else is returned unchanged, and fails in the queue itself."""
     return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
 
 
@@ -186,7 +186,7 @@ class Events:
 
 
 class StoredWorld(World):
-    """The world whose owners and queue are objects of the store."""
+    """The world whose owners and queue are objects in the store."""
 
     def new_owner(self, name: str) -> Any:
         """Return a new owner; the store must be open."""
@@ -194,13 +194,13 @@ class StoredWorld(World):
 
     @property
     def queue_value(self) -> object:
-        """The queue as a value that variables of jobs can have."""
+        """The queue as a value for job variables."""
         return WorkQueue()
 
 
 WORLD: Final = StoredWorld()
-"""The world of the scenario that runs in this process. Its tools are created only once, because hidden tools must exist
-before STATEK is initialized, and the store finds functions by name.
+"""The world for the scenario running in this process. Its tools are created only once, because hidden tools
+must exist before STATEK is initialized, and the store finds functions by name.
 """
 
 AGENTS: Final[dict[str, Any]] = {}
@@ -210,7 +210,7 @@ sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 
 def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
-    """Reset the world to the start of the scenario; the store must be open. `changed` is called at every change."""
+    """Reset the world to the scenario's start; the store must be open. `changed` is called on every change."""
     work = written.queue
     items = (
         queue.WorkItem(item.id, queue.ItemStatus(item.status), item.owner)
@@ -224,12 +224,12 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
 
 
 def registered_tools() -> list[Any]:
-    """Return every tool that is registered in STATEK."""
+    """Return every tool registered in STATEK."""
     return list(statek.system._TOOL_REGISTRY)
 
 
 def items_now() -> dict[str, JSON]:
-    """Return status, owner and error of every item, by id."""
+    """Return each item's status, owner and error, by id."""
     return {
         item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
         for item in LIVE.queue.items.values()
@@ -242,7 +242,7 @@ def leaked_claims() -> list[JSON]:
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a function under a unique name into a module, where the store finds it, and return it."""
+    """Put a function under a unique name into a module where the store can find it, and return it."""
     if function.__module__ != _PUBLISHED.__name__:
         function.__qualname__ = function.__qualname__.replace(".<locals>.", "__")
         function.__module__ = _PUBLISHED.__name__

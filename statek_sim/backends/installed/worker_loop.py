@@ -1,12 +1,12 @@
-"""STATEK's worker loop in virtual time: STATEK's own functions run each step and review the waiting jobs.
+"""STATEK's worker loop in virtual time: STATEK's own functions run each step and check the waiting jobs.
 
-STATEK's loop really sleeps, and takes jobs in the order of its store, which is not guaranteed. Here `job_worker` runs
-each step, and `unsuspend_jobs` reviews the waiting jobs in each pass. A round has one step for each runnable job, first
-come, first served (behaviour 10), in the same order as on the reference runtime.
+STATEK's loop really sleeps, and takes jobs in store order, which is not guaranteed. Here, `job_worker` runs
+each step, and `unsuspend_jobs` checks the waiting jobs on each pass. A round has one step for each runnable
+job, first come, first served (behaviour 10), in the same order as on the reference runtime.
 
-Sleeps are entries of an agenda, on which events come before the end of a sleep of the same second. Agents and tools
-read the virtual time from the wall clock: `date` and `datetime` are replaced where agent code and the built-in tools
-find them. The replacements create real dates, because STATEK's store accepts nothing else.
+Sleeps are agenda entries; events come before sleeps that end at the same second. Agents and tools read
+virtual time as the wall-clock time: `date` and `datetime` are replaced where agent code and the built-in
+tools find them. The replacements create real dates, because STATEK's store accepts nothing else.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class VirtualTime:
         due.action()
 
     def block(self, seconds: float) -> None:
-        """Let time pass while the process is blocked: events from outside happen, and no job steps."""
+        """Advance time while the process is blocked: events from outside happen, but no job steps."""
         end = self.now + seconds
         while (due := self._agenda.next_event(end)) is not None:
             self._agenda.strike(due)
@@ -86,11 +86,11 @@ class VirtualTime:
         self.go_to(end)
 
     def forget_steps(self) -> None:
-        """Remove the actions of a dead worker process from the agenda."""
+        """Remove a dead worker process's actions from the agenda."""
         self._agenda.forget_steps()
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Make timeouts and delayed calls of an event loop use this time."""
+        """Make an event loop's timeouts and delayed calls use this time."""
 
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -105,24 +105,24 @@ class VirtualTime:
         patched._timer_handle_cancelled = lambda _: None
 
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replace `asyncio.sleep` on an event loop that uses this time."""
+        """Replaces `asyncio.sleep` on an event loop that uses this time."""
         return await _sleep(seconds, result)
 
 
 _TURNS: Final = 12
-"""Number of consecutive turns of the event loop without a ready task after which every task counts as waiting. Some
-turns only leave nested loops that async tools started.
+"""Consecutive event loop turns without a ready task after which every task counts as waiting. Some turns
+only leave nested loops that async tools started.
 """
 
 _MOST_TURNS: Final = 5_000
 
 
 def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
-    """Patch an event loop for nested runs now; STATEK does so during the first call of an async tool.
+    """Patch an event loop for nested runs now; STATEK does so during the first async tool call.
 
-    If asyncio's loop is in the middle of a round then, it misses the tasks that the nested run took from the round, and
-    an IndexError ends the process. In STATEK, this happens with ten jobs at once, but not with one job. Here it would
-    happen even with one job, because our own driver waits in such a round.
+    If asyncio's loop is in the middle of a round at that time, it misses the tasks that the nested run took
+    from the round, and an IndexError ends the process. In STATEK, this happens with ten concurrent jobs, but
+    not with one. Here it would happen even with one job, because our own driver waits in such a round.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
     importlib.import_module(name).apply(loop)
@@ -137,8 +137,8 @@ async def allow_nested_runs() -> None:
 async def let_others_run() -> None:
     """Run every task until it waits.
 
-    The caller may be inside of an async tool, which runs the loop within the task of its job. Between two calls of such
-    tools no task is ready for a moment, so the ready tasks are checked for several turns.
+    The caller may be inside an async tool, which runs the loop within its job's task. Between two calls to
+    such tools there is briefly no ready task, so readiness is checked for several turns.
     """
     ready = cast("Any", asyncio.get_running_loop())._ready
     quiet = turns = 0
@@ -168,7 +168,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
 
 
 def _stand_in(kind: type) -> Any:
-    """Return a class that creates objects of `kind`, and of which all objects of `kind` are instances."""
+    """Return a class that creates objects of type `kind`, and of which all `kind` objects are instances."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -187,7 +187,7 @@ _RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
 
 
 class Interrupted(BaseException):
-    """The run cannot continue, because the script does not fit or a job never ends; `kind` names the error."""
+    """The run cannot continue, because the script does not match or a job never ends; `kind` names the error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -203,9 +203,9 @@ class _Named:
 
 
 class WorkerLoop:
-    """Runs the jobs that `known()` returns, in order of creation, until no work is left.
+    """Runs the jobs that `known()` returns, in creation order, until no work is left.
 
-    `dormant` and `pass_seconds` are rules of the profile about jobs that wait in warmup.
+    `dormant` and `pass_seconds` are the profile's rules for jobs that wait in warmup.
     """
 
     def __init__(
@@ -233,7 +233,9 @@ class WorkerLoop:
         self.before_step: Callable[[str], None] = lambda _name: None
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
-        """Called at the start of each pass with the number of free slots; agentic loops create their jobs here."""
+        """Called at the start of each pass with the number of free slots; agentic loops create their jobs
+        here.
+        """
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
@@ -284,7 +286,7 @@ class WorkerLoop:
         return bool(self._flying)
 
     async def _step(self) -> bool:
-        """Start the next step of this round; return False if there is none."""
+        """Start the next step in this round; return False if there is none."""
         if self.died is not None or len(self._flying) >= self._most:
             return False
         entry = self._rounds.take()
@@ -302,7 +304,7 @@ class WorkerLoop:
         return True
 
     def _begin_pass(self) -> bool:
-        """Let STATEK review its waiting jobs, then open the next round; return False if no job is runnable."""
+        """Let STATEK check its waiting jobs, then open the next round; return False if no job is runnable."""
         if self.died is not None:
             return False
         try:
@@ -321,7 +323,7 @@ class WorkerLoop:
         return len(self._flying) < self._most and self._rounds.open()
 
     async def _settle(self) -> None:
-        """Run the tasks until they wait for time to pass, and collect those that ended."""
+        """Run the tasks until they wait for time to pass, and collect the finished ones."""
         await let_others_run()
         for name in [name for name, task in self._flying.items() if task.done()]:
             task = self._flying.pop(name)
@@ -374,20 +376,20 @@ class WorkerLoop:
         }
 
     def remember(self, memory: Any) -> None:
-        """Continue with the state that `memory` returned in the previous process."""
+        """Continue from the state returned by `memory` in the previous process."""
         self.steps.update(memory["steps"])
         self._waiting = memory["waiting"]
         self.died = memory["died"]
         self._rounds.resume(memory["rounds"])
 
     def restart(self) -> None:
-        """Work again; every runnable job repeats its interrupted step."""
+        """Resume work; every runnable job repeats its interrupted step."""
         self.died = None
         self.offer()
 
 
 def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
-    """Return the names of jobs that wait for a future."""
+    """Return the names of jobs that are waiting for a future."""
     return (name for name, job in jobs.items() if WorkerLoop._waits(job))
 
 
