@@ -128,7 +128,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
         (["wiki"], "'wiki': expected module:attribute or a scenario file"),
         (["json:nothing"], "module 'json' has no 'nothing'"),
         (["nowhere:TOOLS"], "'nowhere:TOOLS' cannot be imported"),
-        (["sys:path"], "holds '"),
+        (["sys:path"], "contains '"),
         (["tests.mcp.serving:TOOLS", "--page", "0"], "page size is 0, expected 1 or more"),
         (
             ["tests.mcp.serving:TOOLS", "--listed", "edti"],
