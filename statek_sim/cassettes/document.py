@@ -150,7 +150,7 @@ def _mapping(headers: Headers) -> dict[str, list[str]]:
 
 
 def _with_length(headers: Headers, body: str | bytes) -> Headers:
-    """Return the headers with `content-length` set to the length of the formatted body, if it is present."""
+    """Return the headers with `content-length`, if present, set to the formatted body's length."""
     size = len(body.encode()) if isinstance(body, str) else len(body)
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
@@ -316,12 +316,12 @@ def _older_response(spot: _Spot) -> Response:
 
 
 def _true_length(headers: Headers, size: int) -> Headers:
-    """Return the headers with `content-length` set to the length of the original body, if it is present."""
+    """Return the headers with `content-length`, if present, set to the original body's length."""
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
 def _headers_of_body(spot: _Spot) -> Headers:
-    """Return the headers of a message, without `content-encoding` for a body that is stored as values."""
+    """Return a message's headers, without `content-encoding` for a body that is stored as values."""
     headers = _headers(spot.at("headers"))
     return without(headers, [_ENCODING]) if PARSED in spot.mapping() else headers
 

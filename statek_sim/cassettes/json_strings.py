@@ -1,7 +1,7 @@
 """Finds the strings in JSON documents and their positions, and joins strings that a stream sends in pieces.
 
-A document is a whole body, a line of a body, or the data of a server-sent event; it may be truncated. JSON inside a
-string is not parsed. Positions refer to the source text, with its escapes.
+A document is a whole body, a line in a body, or a server-sent event's data; it may be truncated. JSON inside a string
+is not parsed. Positions refer to the source text, with its escapes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def is_json(text: str) -> bool:
 
 
 def json_strings(text: str) -> list[JsonString]:
-    """Return the strings of all documents in a string, in order."""
+    """Return the strings from all JSON documents in a string, in order."""
     found: list[JsonString] = []
     if first_sign(text) in ("{", "["):
         _read(text, 0, len(text), found)
@@ -152,13 +152,13 @@ class Column:
 
     @classmethod
     def of(cls, source: str, pieces: Sequence[tuple[int, int]]) -> Column:
-        """Return the column of these pieces of a source, given as (start, end)."""
+        """Return the column formed by these pieces of a source, given as (start, end)."""
         texts = [source[start:end] for start, end in pieces]
         starts = tuple(accumulate(map(len, texts), initial=0))[:-1]
         return cls("".join(texts), tuple(pieces), starts)
 
     def ranges(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the positions in the source, as (start, end), of the part `text[start:end]`."""
+        """Return the source positions, as (start, end), of `text[start:end]`."""
         number = bisect_right(self._starts, start) - 1
         found: list[tuple[int, int]] = []
         while number < len(self.pieces) and self._starts[number] < end:

@@ -39,7 +39,7 @@ Address = tuple[tuple[str, JSON], ...]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The compared parts of a request: method, the parts of the URL by name, and the body as JSON or text."""
+    """The compared parts of a request: its method, its URL's parts by name, and its body as JSON or text."""
 
     method: str
     address: Address
@@ -126,7 +126,7 @@ class Matching:
 
 @lru_cache(maxsize=4096)
 def address_of(uri: str) -> Address:
-    """Return the parts of an absolute URL by name; parameters are called `query.NAME` and sorted by name.
+    """Return an absolute URL's parts by name; parameters are called `query.NAME` and sorted by name.
 
     The user name and fragment are omitted. Raises `ValueError` for a URL without a host or with an invalid port.
     """

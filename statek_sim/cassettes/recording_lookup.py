@@ -95,7 +95,7 @@ _BEFORE: Final = 24
 
 
 class _Missing:
-    """The type of a value that is missing, as opposed to null."""
+    """The type of a missing value, as opposed to null."""
 
 
 _MISSING: Final = _Missing()
@@ -111,7 +111,7 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """How different the two texts are, from 0 (equal) to 1."""
+        """How much the two texts differ, from 0 (equal) to 1."""
         if self.old is None or self.new is None:
             return 1.0
         return 1 - fuzz.ratio(self.old, self.new) / 100

@@ -1,4 +1,4 @@
-"""Scans files for credentials: cassettes of this package and of vcrpy, or any text.
+"""Scans files for credentials: this package's and vcrpy's cassettes, or any text.
 
 A cassette is scanned exchange by exchange, with the recorder's rules. Any other file is scanned as one text, in which a
 secret's name followed by a value also counts as a credential. A random-looking value after a word such as "token" is a

@@ -35,7 +35,7 @@ from statek_sim.cassettes.secret_patterns import (
 )
 
 PLACEHOLDER: Final = "REDACTED"
-"""The replacement of a secret in a cassette."""
+"""What replaces a secret in a cassette."""
 KNOWN: Final = "a known secret"
 
 LEAST_KNOWN: Final = 6
@@ -301,7 +301,7 @@ def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
 
 
 def _in_pieces(text: str, strings: list[JsonString], sought: Sought) -> Iterator[Finding]:
-    """Yield the parts of secrets that are spread over several pieces of a stream.
+    """Yield the parts of secrets spread over several pieces of a stream.
 
     The first part is replaced by the placeholder, the others by nothing.
     """

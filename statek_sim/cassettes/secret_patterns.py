@@ -22,7 +22,7 @@ _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
-"""A translation of each byte: `x` for characters that a key may have, a blank for others."""
+"""Translates each byte: `x` for characters that a key may have, a blank for others."""
 _OFTEN_SEEN: Final = 1000
 """Maximum length of a string whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
@@ -153,7 +153,7 @@ def rows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def shaped(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the start, end and vendor of each match of a key pattern."""
+    """Yield the start, end and vendor of each key pattern match."""
     if len(text) < _LEAST:
         return
     # Check each run once, because a stream repeats the same id in each event, and skip images.

@@ -271,7 +271,7 @@ _TYPE: Final = "Content-Type"
 
 @contextmanager
 def tapped(session: CassetteSession) -> Iterator[None]:
-    """During the `with` block, pass all HTTP requests of this process to the session, to play or record them."""
+    """During the `with` block, pass all of this process's HTTP requests to the session, to play or record them."""
     with ExitStack() as stack:
         deck = _Deck(session)
         for patcher in CassettePatcherBuilder(deck).build():
@@ -295,7 +295,7 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
 
 
 class _Deck:
-    """The session as a vcrpy cassette, with the part of the interface that vcrpy uses."""
+    """The session as a vcrpy cassette, with the part of its interface that vcrpy uses."""
 
     record_mode = VcrMode.NEW_EPISODES
     rewound = True

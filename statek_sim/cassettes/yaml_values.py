@@ -72,7 +72,7 @@ class Document:
         return line
 
     def lines_of(self, key: str) -> list[int]:
-        """Return the first line of each entry of the list under the top-level key."""
+        """Return the first line of each entry in the list under the top-level key."""
         node = _child(self._root, key)
         return (
             [_line(entry.start_mark) for entry in node.value] if isinstance(node, yaml.SequenceNode) else []
@@ -131,5 +131,5 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
 
 
 def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and its stubs are incomplete
-    """Return the line of a YAML mark, from 1."""
+    """Return a YAML mark's line, from 1."""
     return 1 if mark is None else int(mark.line) + 1

@@ -235,7 +235,7 @@ class Delivered:
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
-    """Return what a client receives of a response if it gives up after `timeout` seconds without a byte."""
+    """Return what a client receives if it gives up after `timeout` seconds without a byte."""
     match answer:
         case Silence():
             return Delivered(status=None, seconds=timeout)
@@ -275,7 +275,7 @@ class RecordedTools:
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with its calls recorded.
 
-        Name, hints and docstring stay the same, and a coroutine function stays a coroutine function.
+        Its name, hints and docstring are preserved, and a coroutine function remains one.
         """
         if inspect.iscoroutinefunction(function):
 

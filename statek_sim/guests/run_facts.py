@@ -25,7 +25,7 @@ def trajectory_facts(
     """Return the facts about a run as one task: steps, calls, loops, tokens and cost.
 
     A step is one model answer. The task is completed if the last answer called no tool, and failed if the last request
-    failed. `unmeasured` lists the facts that neither requests nor answers show.
+    failed. `unmeasured` lists the facts that neither requests nor responses show.
     """
     completed = run.stop == "answer" or run.stop in COMPLETED
     outcome: Outcome = "completed" if completed else "open" if run.stop in _OPEN else "failed"
@@ -48,7 +48,7 @@ def trajectory_facts(
 
 
 def _cost(run: Trajectory, cost: Cost | None) -> tuple[Decimal | None, str | None]:
-    """Return the cost of all answers, or None and the reason if one of them has no price."""
+    """Return the total cost, or None and the reason if an answer has no price."""
     if cost is None:
         return None, NO_PRICES
     total = Decimal(0)

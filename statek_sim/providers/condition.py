@@ -36,9 +36,10 @@ class TextMatch:
 class Condition:
     """A condition on a request, which must meet every given part.
 
-    `last_message` is compared with the last message of any role, `tool_result` with the last one of role `tool`. `turn`
-    counts the job's LLM calls from 1, and `attempt` the attempts at one call from 1. `at` is the earliest virtual
-    second of the request. `headers` are HTTP headers by lower-case name; only requests sent over HTTP have them.
+    `last_message` is compared with the last message of any role, `tool_result` with the last one with role `tool`.
+    `turn` counts the job's LLM calls from 1, and `attempt` the attempts at one call from 1. `at` is the earliest
+    virtual second of the request. `headers` are HTTP headers by lower-case name; only requests sent over HTTP have
+    them.
     """
 
     last_message: TextMatch | None = None

@@ -125,7 +125,7 @@ def _outcomes(provider: Provider, requests: Sequence[ChatRequest]) -> list[_Outc
 
 
 def _outcome(provider: Provider, request: ChatRequest) -> _Outcome:
-    """Call a provider once, check the answer, and return it."""
+    """Call a provider once, and check and return its answer."""
     before, where = repr(request), f"turn {request.turn} of job {request.job_id!r}"
     with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
         outcome = _answer(provider, request, where)

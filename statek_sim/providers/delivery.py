@@ -104,8 +104,8 @@ def _url(request: ChatRequest) -> str:
 def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
     """Call `answer`'s function and return its result as a reply.
 
-    A returned `Reply` keeps its options, and its latency is added to that of `reply`. A string or bytes gets the
-    options of `reply`. Raises `BadInput` for any other result.
+    A returned `Reply` keeps its options, and its latency is added to `reply`'s. A string or bytes gets the options of
+    `reply`. Raises `BadInput` for any other result.
     """
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):

@@ -1,4 +1,4 @@
-"""A provider over HTTP, and the interface of the transport that carries its requests.
+"""A provider over HTTP, and the interface for the transport that carries its requests.
 
 A transport sends, records or replays requests, or is a fake in a test; it does not interpret bodies. Errors for
 unsuccessful statuses use httpx's messages.
@@ -163,7 +163,7 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
     if missing:
         raise BadSetting(
             f"cannot send a request to {name}: set {' and '.join(missing)}, as for STATEK itself "
-            "(the URL is the full URL of its chat endpoint)"
+            "(the URL includes the path of its chat endpoint)"
         )
     url = environment[name + URL]
     if not _ADDRESS.match(url):

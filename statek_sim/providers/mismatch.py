@@ -70,7 +70,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[Entry]) -> 
 
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
-    """Return the error message for a request from a job without a script; `keys` are the keys of all scripts."""
+    """Return the error message for a request from a job without a script; `keys` lists the keys of all scripts."""
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)

@@ -115,7 +115,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _guarded_send(guard: NetworkGuard, name: str) -> Callable[..., object]:
-    """Wrap the method `name` of `socket.socket`, whose arguments are positional only."""
+    """Wrap `socket.socket`'s method `name`, whose arguments are positional-only."""
     original: Callable[..., object] = getattr(socket.socket, name)
 
     def guarded(self: socket.socket, *args: object) -> object:
@@ -128,7 +128,7 @@ def _guarded_send(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
-    """Wrap the function `name` of the `socket` module."""
+    """Wrap the `socket` module's function `name`."""
     original: Callable[..., object] = getattr(socket, name)
 
     def guarded(*args: object, **options: object) -> object:
@@ -194,7 +194,7 @@ class ClientSettings:
     other_credentials: Sequence[str] = ()
     """Environment variables that would override the key or the host."""
     argument: str
-    """The argument that sets the base URL of a client that reads no variables."""
+    """The argument that sets the base URL in a client that reads no variables."""
 
 
 @cache
@@ -225,7 +225,7 @@ def client_environment(url: str) -> dict[str, str | None]:
 
 
 def redirection(host: str) -> str | None:
-    """Return advice on redirecting a client of the provider at `host`, or None for other hosts."""
+    """Return advice on redirecting a client for the provider at `host`, or None for other hosts."""
     for client in client_settings():
         if host in client.hosts:
             variable = next(iter(client.url_variables))

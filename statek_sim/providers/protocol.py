@@ -65,7 +65,7 @@ class ChatRequest:
 
     @property
     def last_message(self) -> str:
-        """The text of the last message, or the empty string."""
+        """The last message's text, or an empty string."""
         return text_in(self.messages[-1].get("content")) if self.messages else ""
 
     @property
@@ -77,7 +77,7 @@ class ChatRequest:
         return None
 
     def body(self) -> dict[str, JSON]:
-        """Return the JSON body of the request, with keys in STATEK's order (behaviour 12)."""
+        """Return the request's JSON body, with keys in STATEK's order (behaviour 12)."""
         return FORMATS[self.wire].request_body(self, self.options)
 
 

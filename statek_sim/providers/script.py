@@ -99,12 +99,12 @@ class RawStream:
 
     @property
     def body(self) -> bytes:
-        """The bytes of all chunks."""
+        """All chunks, joined."""
         return b"".join(piece for _, piece in self.pieces)
 
     @property
     def seconds(self) -> float:
-        """The duration of the stream in virtual seconds."""
+        """The stream's duration in virtual seconds."""
         return sum(seconds for seconds, _ in self.pieces)
 
 
@@ -348,11 +348,11 @@ ReplyFunction = Callable[[ChatRequest], Reply | str | bytes]
 """Returns the reply to a request: a `Reply`, a string of code, or the bytes of a raw body."""
 
 ScriptEntry = Reply | str | ReplyFunction
-"""An entry of a script: a reply, a string of code, or a callable that returns the reply."""
+"""A script entry: a reply, a string of code, or a callable that returns the reply."""
 
 
 def code(source: str) -> Reply:
-    """Answer with Python code in the form that the agent's chat style executes."""
+    """Answer with Python code, in the form that the agent's chat style executes."""
     return Reply(answer=Chat(code=source))
 
 
@@ -416,7 +416,7 @@ def timeout() -> Reply:
 
 
 def embedding(*values: float) -> Reply:
-    """Answer with this vector for one text of an embedding request; the fake server computes all other vectors."""
+    """Answer one text in an embedding request with this vector; the fake server computes all other vectors."""
     return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 
@@ -458,7 +458,7 @@ def as_reply(entry: ScriptEntry | bytes) -> Reply:
 
 
 def reply_list(entries: object, role: str = "", advice: str = "") -> list[ScriptEntry]:
-    """Return the entries of a script; raises `BadInput` with `advice` if the script is not a list.
+    """Return a script's entries; raises `BadInput` with `advice` if the script is not a list.
 
     `role` names the script in the message.
     """

@@ -1,6 +1,6 @@
 """Providers that play a script, or call a function.
 
-The replies of each agent role or job form a lane. A request gets the first reply in its lane that accepts it.
+Each agent role's or job's replies form a lane. A request gets the first reply in its lane that accepts it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from statek_sim.providers.script import (
 
 
 class Lane:
-    """The replies of a script for one agent role or job, in order."""
+    """A script's replies for one agent role or job, in order."""
 
     __slots__ = ("_by_message", "_entries", "_others", "_used", "key", "total")
 
@@ -111,7 +111,7 @@ Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]
 """Lists of replies by agent role or `job:<job id>`, or one list for all jobs."""
 
 EVERYBODY: Final = ""
-"""The key of a script that consists of one list for all jobs."""
+"""The key for a script that is one list for all jobs."""
 
 
 @final

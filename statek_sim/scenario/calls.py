@@ -45,7 +45,7 @@ class Condition:
 
 
 def conditions_in(value: JSON) -> Any:
-    """Return the expected value of an argument, with each condition in it as a `Condition`.
+    """Return an argument's expected value, with each condition in it as a `Condition`.
 
     A condition is a mapping with one key: `{$any: true}`, `{$regex: text}` (Python's `re.search`), `{$range: [low,
     high]}` (a number from low to high), `{$subset: {...}}` (a mapping with at least these values). Raises `BadInput`

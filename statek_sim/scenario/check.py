@@ -137,7 +137,7 @@ Check = Callable[[ScenarioText, Path], Iterator[Finding]]
 def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
     """Return a scenario's jobs, each with its agent.
 
-    Without `jobs` and `loops` there is one job, `main`, of the only agent.
+    Without `jobs` and `loops` there is one job, `main`, for the only agent.
     """
     only = next(iter(scenario.agents)) if len(scenario.agents) == 1 else None
     declared = scenario.jobs or ({} if scenario.loops else {MAIN: JobText()})
@@ -148,7 +148,7 @@ def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
 
 
 def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
-    """Return the names of the jobs in the result of `jobs_of`."""
+    """Return the job names in a result of `jobs_of`."""
     return tuple(scenario.jobs) or (() if scenario.loops else (MAIN,))
 
 

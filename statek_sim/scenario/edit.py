@@ -26,7 +26,7 @@ class CannotEdit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """Replaces `text[start:end]` by `written`."""
+    """Replaces `text[start:end]` with `written`."""
 
     start: int
     end: int
@@ -168,7 +168,7 @@ def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
 
 
 def _column(text: str, offset: int) -> int:
-    """Return the column of an offset; columns count from 0."""
+    """Return an offset's column; columns count from 0."""
     return offset - text.rfind("\n", 0, offset) - 1
 
 
@@ -225,7 +225,7 @@ def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: boo
 
 
 def after_dash(item: str) -> str:
-    """Return the result of `block` for use after a dash: a nested list or mapping starts on the line of the dash."""
+    """Return the result of `block` for use after a dash: a nested list or mapping starts on the dash's line."""
     return " " + item.lstrip("\n ") if item.startswith("\n") else item
 
 

@@ -111,12 +111,12 @@ class Event(Part):
 
     @property
     def action(self) -> EventAction:
-        """The action of the event."""
+        """The event's action."""
         return next(action for action in EVENT_ACTIONS if self.said(action))
 
     @property
     def target(self) -> str:
-        """The target of the action: the name of a future, a job or a subtask, or `worker`."""
+        """The action's target: the name of a future, a job or a subtask, or `worker`."""
         return str(getattr(self, self.action))
 
     @model_validator(mode="after")
@@ -197,7 +197,7 @@ class Deviation(Part):
 
     @property
     def action(self) -> DeviationAction:
-        """The action of the deviation."""
+        """The deviation's action."""
         return next(action for action in DEVIATION_ACTIONS if self.said(action))
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 MAX_BYTES: Final = 5_000_000
-"""Maximum size of a scenario file, in bytes; larger ones are refused before they are read."""
+"""Maximum size of a scenario file, in bytes; larger files are rejected before being read."""
 
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
@@ -106,7 +106,7 @@ def parsed(path: Path) -> Parsed | Problem:
 
 
 def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
-    """Return the mapping in a YAML file and the digest of the file, or a problem that mentions the expected `key`."""
+    """Return the mapping in a YAML file and the file's digest, or a problem that mentions the expected `key`."""
     found = parsed(path)
     if isinstance(found, Problem):
         return found

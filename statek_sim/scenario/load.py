@@ -1,4 +1,4 @@
-"""Loads scenario files and reports all their problems at once, each with its line.
+"""Loads scenario files and reports all their problems together, each with its line.
 
 A file's defaults are merged with each scenario first: mappings are merged, other values replaced.
 """
@@ -131,7 +131,7 @@ def _load_file(path: Path) -> Iterator[Scenario | Problem]:
 
 
 def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:
-    """Yield the scenarios and problems of a file whose YAML mapping is `root`."""
+    """Yield the scenarios and problems in a file whose YAML mapping is `root`."""
     value = node_value(root)
     assert isinstance(value, dict)
     try:

@@ -19,7 +19,7 @@ Schema = dict[str, JsonValue]
 
 
 def json_schema() -> Schema:
-    """Return the JSON Schema of a scenario file; every call returns a new copy."""
+    """Return the JSON Schema for scenario files; every call returns a new copy."""
     described: Schema = ScenarioFile.model_json_schema()
     _give_titles(described)
     return {
@@ -57,7 +57,7 @@ def options_at(keypath: Keypath) -> tuple[str, ...]:
 
 
 def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
-    """Return the keys of a mapping, or the values of an enumeration, that `schema` allows at `keypath`."""
+    """Return a mapping's keys, or an enumeration's values, that `schema` allows at `keypath`."""
     nodes = list(_resolved(schema, schema))
     for part in keypath:
         nodes = [inner for node in nodes for child in _step(node, part) for inner in _resolved(child, schema)]

@@ -101,7 +101,7 @@ PATTERN_WORDS: Final[Mapping[str, str]] = {
     READER_PATTERN: "'rescue' or 'module:attribute'",
     MONEY_PATTERN: 'an amount as a string, like "0.05"',
 }
-"""Descriptions of the patterns for error messages."""
+"""The patterns' descriptions for error messages."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -142,7 +142,7 @@ class Part(BaseModel):
         return key in self.model_fields_set
 
     def said_items(self) -> Iterator[tuple[str, object]]:
-        """Yield the keys and values that the file gives, in the order of the fields."""
+        """Yield the keys and values that the file gives, in field order."""
         for key in type(self).model_fields:
             if key in self.model_fields_set:
                 yield key, getattr(self, key)

@@ -95,7 +95,7 @@ _GEMINI: Final = (
 
 
 class Place(Enum):
-    """An endpoint of the server, or the reason why a path has none."""
+    """A server endpoint, or the reason why a path has none."""
 
     CHAT = "chat"
     EMBEDDINGS = "embeddings"

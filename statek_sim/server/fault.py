@@ -78,7 +78,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class EmptyChoices:
-    """Sends a response with an empty list of choices (candidates, content)."""
+    """Sends a response with an empty `choices` list (or `candidates` or `content`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class FaultRule:
     """A fault and the requests it affects: those that meet every given condition, of which there must be at least one.
 
     `positions` are request numbers, starting at 1 and counting chats, embeddings and token counts. `rate` is the
-    fraction of the requests meeting the other conditions that are affected, drawn with `seed` so that the same
-    conversation gets the same faults. `times` is the maximum number of affected requests.
+    fraction to affect of the requests that meet the other conditions, drawn with `seed` so that the same conversation
+    gets the same faults. `times` is the maximum number of affected requests.
     """
 
     fault: Fault

@@ -19,7 +19,7 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
-"""Maximum size, in bytes, of a JSON body that the journal page shows."""
+"""Maximum size of a JSON body on the journal page, in bytes."""
 _LONGEST_SHOWN: Final = 10_000
 """Maximum length of any other body on the journal page; longer ones are truncated."""
 
@@ -64,7 +64,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the client received a complete and readable answer, despite any faults."""
+        """Whether the client received a complete, readable response despite any faults."""
         return all(isinstance(fault, ANSWERED) for fault in self.faults)
 
     @property

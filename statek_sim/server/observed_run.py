@@ -59,9 +59,9 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
     """Return a run's requests, calls and answer so far.
 
     `source` is a fake LLM server, a cassette, a guest, an agent, a trace, or an application. For a server or cassette,
-    calls come from the responses, and results from later requests. Several conversations form one trajectory, in the
-    order of the responses. An application (`statek_app`) has no token counts and no turns. Raises `BadInput` for any
-    other source.
+    calls come from the responses, and results from later requests. Several conversations form one trajectory, in
+    response order. An application (`statek_app`) has no token counts and no turns. Raises `BadInput` for any other
+    source.
     """
     if isinstance(source, Trace):
         return traced(source)

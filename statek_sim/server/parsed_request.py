@@ -26,7 +26,7 @@ LARGEST_COUNTED: Final = 262_144
 """Maximum size, in bytes, of a request whose tokens are counted; in larger ones, 4 characters count as one token."""
 
 IMAGE_TOKENS: Final = 85
-"""Tokens per message part that is not text; OpenAI's count for a low-detail image."""
+"""Tokens per non-text message part, as OpenAI counts a low-detail image."""
 
 _LARGEST_REMEMBERED: Final = 16_384
 _DEEPEST: Final = 200
@@ -57,7 +57,7 @@ class ParsedRequest:
         self._prompt: int | None = None
 
     def prompt_tokens(self) -> int:
-        """Return the prompt's token count, exact or estimated, with the model's tokenizer."""
+        """Return the prompt's token count, exact or estimated, using the model's tokenizer."""
         if self._prompt is None:
             request = self.request
             messages, images = _texts_alone(request.messages)
@@ -71,13 +71,13 @@ class ParsedRequest:
         return self._prompt
 
     def text_tokens(self, texts: Sequence[str]) -> int:
-        """Return the total token count of `texts`, exact or estimated, with the model's tokenizer."""
+        """Return the total token count for `texts`, exact or estimated, using the model's tokenizer."""
         if self.estimated:
             return sum(map(len, texts)) // 4
         return sum(map(model_tokenizer(self.request.model).count, texts))
 
     def measured(self, request: ChatRequest, content: str) -> tuple[int, int]:
-        """Return the token counts of the prompt and of the completion `content`, with the model's tokenizer."""
+        """Return the token counts for the prompt and the completion `content`, using the model's tokenizer."""
         return self.prompt_tokens(), completion_tokens(content, None, model_tokenizer(request.model))
 
 

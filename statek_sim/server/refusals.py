@@ -30,7 +30,7 @@ from statek_sim.values import JSON, Message
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
-    """Yield the provider's reasons to reject a request body for this model, in the order of the rules."""
+    """Yield the provider's reasons to reject a request body for this model, in rule order."""
     if isinstance(body, dict):
         for rule in RULES[wire]:
             yield from rule(body, model)

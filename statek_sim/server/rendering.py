@@ -192,7 +192,7 @@ def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
 
 
 def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the response for a fault that replaces the reply, with other faults applied; None without such a fault."""
+    """Return the response for a fault that replaces the reply, with other faults applied, else None."""
     for fault in faults:
         if isinstance(fault, HttpError):
             return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)

@@ -36,7 +36,7 @@ class PlayedScript:
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
-        """Return whether the script has recorded answers to requests of this kind."""
+        """Return whether the script has recorded responses to this kind of request."""
         return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:
@@ -54,7 +54,7 @@ class PlayedScript:
     def scripted(self, request: ChatRequest, name: str) -> Entry | None:
         """Return the entry that answers an embedding or count request, or None if the response is to be computed.
 
-        Raises `UnmatchedRequest` if the script has recordings of such requests, but none for this one.
+        Raises `UnmatchedRequest` if the script has recordings of this kind of request, but none for this one.
         """
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)

@@ -211,7 +211,7 @@ def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: 
 
 
 def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
-    """Return the text of a scenario file with all changes."""
+    """Return a scenario file's text with all changes."""
     try:
         root = parse(text)
     except Malformed as error:
@@ -255,7 +255,7 @@ def _refuse_read_only(path: Path, target: Path) -> None:
 
 
 def _replace(path: Path, target: Path, text: str, *, expected: str) -> None:
-    """Replace the contents of a file atomically; raises `BadInput` if the file has changed since it was read."""
+    """Replace a file's contents atomically; raises `BadInput` if the file has changed since it was read."""
 
     def unchanged() -> None:
         if _read(target).digest != expected:

@@ -166,7 +166,7 @@ def _unified(expected: object, actual: object) -> list[str]:
 
 
 def _as_lines(value: object) -> list[str]:
-    """Return the lines of a string, the entries of a list or the members of a mapping, one per line."""
+    """Return a string's lines, a list's entries or a mapping's members, one per line."""
     match value:
         case _ if value is ABSENT:
             return [str(ABSENT)]

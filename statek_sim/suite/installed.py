@@ -190,7 +190,7 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 
 
 def died(installed: RunRecord) -> bool:
-    """Return whether the process of a run ended by itself; the trace then lacks its last events."""
+    """Return whether a run's process ended by itself; the trace then lacks its last events."""
     error = installed.error
     if error is None:
         return False

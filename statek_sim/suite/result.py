@@ -60,5 +60,5 @@ class ScenarioResult:
 
     @property
     def id(self) -> str:
-        """The id of the run: `suite/scenario[profile]`."""
+        """The run's id: `suite/scenario[profile]`."""
         return f"{self.scenario.suite}/{self.scenario.id}[{self.profile}]"

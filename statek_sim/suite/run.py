@@ -148,8 +148,8 @@ def run_suite(
 ) -> Iterator[ScenarioResult]:
     """Run the selected scenarios, yielding each result as soon as it is ready.
 
-    `preset` and `seed` override those of every scenario, but not limits that a scenario gives itself. Expectations
-    apply to the scenario's own preset, so a scenario may fail under another.
+    `preset` and `seed` override every scenario's own, but not limits that a scenario sets itself. Expectations apply to
+    the scenario's own preset, so a scenario may fail under another.
     """
     for scenario, profile in chosen(scenarios, profiles=profiles, select=select, tags=tags):
         yield run_one(scenario, profile, preset=preset, seed=seed)

@@ -53,7 +53,7 @@ def place(instruction: str) -> str:
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
-    """Return lines as text: time, job (with `name_jobs`), actor and action; long texts are shortened."""
+    """Return lines as text: time, job (with `name_jobs`), actor and action; long strings are shortened."""
     width = max((len(line.job) for line in lines), default=0) if name_jobs else 0
     shown: list[str] = []
     last: float | None = None

@@ -28,7 +28,7 @@ Pair = tuple[Scenario, Profile]
 """A scenario and the profile under which it runs."""
 
 BROKEN = "BrokenRun"
-"""The `error.type` of a run with an unexpected exception: a bug of this package, which no scenario can expect."""
+"""The `error.type` of a run with an unexpected exception: a bug in this package, which no scenario can expect."""
 KILLED = "KilledByWatchdog"
 """The `error.type` of a run that the watchdog ended. A scenario that expects this error still fails."""
 
@@ -75,7 +75,7 @@ class _Broken:
 
     @property
     def error(self) -> RunError:
-        """The error for the record of the run."""
+        """The error for the run's record."""
         return RunError(type=BROKEN, message=self.why)
 
 
@@ -92,7 +92,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _One:
-    """The task of a worker that is sent each scenario."""
+    """The task of a worker to which each scenario is sent."""
 
     run: Runner
 

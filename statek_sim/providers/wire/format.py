@@ -116,7 +116,7 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
 
 
 def format_at(uri: str) -> WireFormat | None:
-    """Return the format of a chat request to this URL, by the end of its path, or None for any other URL."""
+    """Return the format for a chat request to this URL, by the end of its path, or None for any other URL."""
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai

@@ -105,7 +105,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _joined_scores(before: Any, now: Any) -> dict[str, Any]:
-    """Merge the `logprobsResult` of two events of a stream."""
+    """Merge the `logprobsResult` of two stream events."""
     both = [one for one in (before, now) if isinstance(one, dict)]
     return {
         key: [item for one in both for item in one.get(key) or ()]
@@ -517,7 +517,7 @@ def _function_response(message: Message, name: JSON) -> JSON:
 
 
 def _model_content(message: Message) -> list[JSON]:
-    """Return the content of an assistant message as a list; empty for an empty message."""
+    """Return an assistant message's content as a list; empty for an empty message."""
     native = message.get(NATIVE_GEMINI)
     if native is not None:
         return [{"role": "model", "parts": native}]

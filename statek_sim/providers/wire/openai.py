@@ -162,7 +162,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 class _Choice:
-    """One choice of a streamed response, as received so far."""
+    """One choice in a streamed response, as received so far."""
 
     def __init__(self) -> None:
         self.message: dict[str, Any] = {"role": "assistant", "content": None}

@@ -122,7 +122,7 @@ _OFF: Final[Mapping[str, Test]] = {
 """Tests, by name, for values that leave an unsupported parameter's feature off."""
 
 _LONGEST_SHOWN: Final = 80
-"""Maximum number of characters of an invalid value in an error message."""
+"""Maximum length of an invalid value in an error message."""
 
 Api = Literal[
     "openai", "responses", "anthropic", "anthropic_count", "gemini", "gemini_config", "embeddings", "gemini_embedding",

@@ -131,7 +131,7 @@ class ReportedUsage:
 
 
 NO_USAGE: Final = ReportedUsage(present=False)
-"""The usage of a reply whose body has no usage."""
+"""The usage when a reply's body has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ def usage_member(
 
 
 def json_arguments(text: str) -> JSON:
-    """Return the parsed arguments of a call, or the string itself if it is not JSON."""
+    """Return a call's parsed arguments, or the original string if it is not JSON."""
     try:
         given: JSON = json.loads(text)
     except ValueError:

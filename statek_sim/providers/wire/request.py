@@ -102,7 +102,7 @@ class WireRequest:
 
     @property
     def last_message(self) -> str:
-        """The text of the last message, or the empty string."""
+        """The last message's text, or an empty string."""
         return text_in(self.messages[-1].get("content")) if self.messages else ""
 
 
@@ -142,7 +142,7 @@ def text_in(content: JSON) -> str:
 def text_of(content: JSON, *, where: str) -> JSON:
     """Return a message's content: a string, None, or text parts joined by newlines.
 
-    A list with parts other than text stays a list. Raises `BadRequest` for any other content.
+    A list with parts other than text is returned as a list. Raises `BadRequest` for any other content.
     """
     if content is None or isinstance(content, str):
         return content

@@ -153,7 +153,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _grow(item: dict[str, Any], piece: str) -> None:
-    """Append a piece to the text of a message item."""
+    """Append a piece to a message item's text."""
     if not item["content"]:
         item["content"] = [text_part("")]
     item["content"][-1]["text"] += piece
@@ -303,7 +303,7 @@ def _other_message(item: Mapping[str, JSON], where: str) -> Message:
 
 
 def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a function tool in the shape of Chat Completions; other tools stay unchanged."""
+    """Return a function tool in the Chat Completions shape; other tools are unchanged."""
     if tool.get("type") != "function":
         return dict(tool)
     return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
@@ -431,7 +431,7 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the URL of the API; `api_url` may also be the URL of Chat Completions."""
+    """Return the API's URL; `api_url` may also be the Chat Completions URL."""
     base = api_url.removesuffix("/chat/completions").removesuffix("/responses")
     return f"{base}/responses"
 
@@ -483,7 +483,7 @@ def read_reply(body: bytes) -> ParsedReply:
     """Parse the body of a successful response.
 
     Raises `ValueError` for a body that is not JSON, `RuntimeError` for a response without output, `InvalidFormat` for
-    an invalid call, and `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
+    an invalid call, and `AttributeError`, `TypeError` or `LookupError` for any other malformed body.
     """
     answer = json.loads(body)
     if "output" not in answer or not isinstance(answer["output"], list):
