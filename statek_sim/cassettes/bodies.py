@@ -72,7 +72,7 @@ def _opened(body: bytes, name: str) -> bytes:
         if name == "zstd":
             return _of_zstd(body)
     except ImportError:
-        raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
+        raise Undecodable(f"content encoding {name!r} requires a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
         raise Undecodable(
             f"the header states content encoding {name!r}, but the body is invalid: {error}"

@@ -200,7 +200,7 @@ def miss_message(
     with_body = " with this body" if any(map(_is_in_body, places)) else ""
     lines = [
         f"{path}: no recording of {title}{with_body} ({len(recordings)} recorded, {len(unplayed)} not played yet).",
-        f"  The nearest is {path}:{line}{played}; what differs:",
+        f"  The nearest is {path}:{line}{played}; differences:",
         *_difference_lines(found),
         f"  If the change is intended, record it: {advice.record}",
     ]

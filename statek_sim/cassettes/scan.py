@@ -183,7 +183,7 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from error
     text = as_text(source)
     if text is None:
-        return Scanned([], [Unopened(path, 1, "it is not UTF-8 text")])
+        return Scanned([], [Unopened(path, 1, "not UTF-8 text")])
     unopened: list[Unopened] = []
     try:
         exchanges = parse(source, path) if "interactions" in text else []

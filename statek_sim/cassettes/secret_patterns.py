@@ -278,7 +278,7 @@ class OwnSecrets:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):
                 if match[group]:
-                    yield *match.span(group), f"a match of your own pattern ({pattern.pattern})"
+                    yield *match.span(group), f"a match for your own pattern ({pattern.pattern})"
 
 
 NO_OWN: Final = OwnSecrets()

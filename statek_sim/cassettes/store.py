@@ -176,7 +176,7 @@ def merged(
     state = run.state(path)
     if _digest(path) != state.digest:
         raise BadInput(
-            f"{path}: another process changed it after it was opened, so nothing was recorded; record a "
+            f"{path}: changed by another process after it was opened, so nothing was recorded; record a "
             "cassette from one run at a time"
         )
     kept = _kept(path, len(state.fresh), rewrites=rewrites)

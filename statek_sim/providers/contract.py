@@ -57,7 +57,7 @@ def check_provider(
     """
     conversation = tuple(requests) if requests is not None else example_requests()
     if not conversation:
-        raise BadInput("a provider cannot be checked without requests")
+        raise BadInput("cannot check a provider without requests")
     first = _outcomes(make_provider(), conversation)
     if first[0].last:
         _violated(f"answered no request; pass `requests` that it accepts: {first[0].detail!s}")

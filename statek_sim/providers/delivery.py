@@ -112,7 +112,7 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
         raise BadInput(f"a callable must return a Reply, a string of code or bytes, got {result!r}")
     given = as_reply(result)
     if isinstance(given.answer, Computed):
-        raise BadInput("a callable returned another callable, expected a reply")
+        raise BadInput("a callable returned another callable; expected a reply")
     if not isinstance(result, Reply):
         return replace(reply, answer=given.answer)
     if given.condition is not None or given.job is not None or given.repeat != 1:

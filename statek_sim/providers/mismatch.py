@@ -74,10 +74,10 @@ def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)
-    hint = f"; or is {near!r} meant for it?" if near else ""
+    hint = f"; or is {near!r} a typo?" if near else ""
     return "\n".join(
         (
-            f"{_who(request)} asked for a reply, but only {known} have scripts",
+            f"{_who(request)} asked for a reply, but there are scripts only for {known}",
             *conversation_tail(request.messages),
             f"add a script for {request.role!r} or 'job:{request.job_id}'{hint}",
         )

@@ -120,7 +120,7 @@ def is_temporary(failure: ProviderFailure) -> bool:
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
     """Return the virtual seconds before the attempt after `attempt` (from 1), or None if the client gives up."""
     if attempt < 1:
-        raise ValueError(f"attempts count from 1, got {attempt!r}")
+        raise ValueError(f"attempts start at 1, got {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
         return None
     return RETRY_DELAYS[attempt - 1]

@@ -123,7 +123,7 @@ class Vector:
 
     def __post_init__(self) -> None:
         if not self.values or not all(math.isfinite(value) for value in self.values):
-            raise BadInput(f"an embedding needs one or more finite numbers, got {self.values!r}")
+            raise BadInput(f"an embedding requires one or more finite numbers, got {self.values!r}")
 
 
 Answer = Chat | HttpError | NoAnswer | RawBody | RawStream | Vector | Computed
@@ -374,7 +374,7 @@ def tool_call(name: str, arguments: Mapping[str, JSON] | None = None, /, **args:
     """Answer with one tool call. A mapping can pass arguments whose names are not Python identifiers."""
     if not isinstance(arguments, Mapping | None):
         raise BadInput(
-            f"tool call {name!r} has {arguments!r}; pass arguments by keyword: tool_call({name!r}, name=value)"
+            f"tool call {name!r} got {arguments!r}; pass arguments by keyword: tool_call({name!r}, name=value)"
         )
     return tool_calls(ScriptedCall(name, {**(arguments or {}), **args}))
 

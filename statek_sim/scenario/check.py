@@ -109,7 +109,7 @@ def _engine_expectations(
         if job.stop in stops:
             yield Finding(
                 (*here, "stop"),
-                f"{dotted((*here, 'stop'))}: jobs of the {engine} engine never stop with {job.stop!r}",
+                f"{dotted((*here, 'stop'))}: jobs in the {engine} engine never stop with {job.stop!r}",
             )
 
 

@@ -57,7 +57,11 @@ def _one_of_a_file(path: Path) -> str:
     """Return advice for a path `FILE::ID`, which is how pytest names a scenario, or an empty string."""
     file, separator, scenario = str(path).partition("::")
     name = scenario.rpartition("/")[2].partition("[")[0]
-    return f"; one scenario of a file: {file} --select {name}" if separator and Path(file).is_file() else ""
+    return (
+        f"; to select one scenario in a file: {file} --select {name}"
+        if separator and Path(file).is_file()
+        else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

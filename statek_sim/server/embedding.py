@@ -72,7 +72,7 @@ def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedReq
     model, refused, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
     for number, text in enumerate(wanted.texts, 1):
         if not text and not refused:
-            raise BadRequest(f"text {number} is empty; expected a text to embed", parameter="input")
+            raise BadRequest(f"text {number} is empty; expected text to embed", parameter="input")
     messages = tuple({"role": "user", "content": text} for text in wanted.texts)
     return ParsedRequest(WireRequest(model=model, messages=messages), len(body), refused), wanted
 
@@ -96,7 +96,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:
         shown = str(given)[:60]
         raise BadRequest(
-            f"input: expected a string or a list of 1 to {_MOST_TEXTS}, got {shown}", parameter="input"
+            f"input: expected a string or a list of 1 to {_MOST_TEXTS} items, got {shown}", parameter="input"
         )
     listed = [given] if all(isinstance(token, int) for token in given) else given
     return tuple(text if isinstance(text, str) else _decoded(text, model) for text in listed)

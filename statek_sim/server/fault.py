@@ -137,7 +137,7 @@ class FaultRule:
             raise BadInput(f"fault {self.fault!r}: expected a fault, such as HttpError(500)")
         if not self.positions and self.rate is None and self.when is None and self.times is None:
             raise BadInput(
-                f"fault {self.fault}: expected positions, rate, when or times; rate=1.0 affects every request"
+                f"fault {self.fault}: expected positions, rate, when or times; use rate=1.0 for every request"
             )
         if not isinstance(self.positions, tuple):
             raise BadInput(
@@ -146,7 +146,7 @@ class FaultRule:
         if self.rate is not None and not 0 <= self.rate <= 1:
             raise BadInput(f"fault {self.fault}: expected a rate from 0 to 1, got {self.rate!r}")
         if any(position < 1 for position in self.positions):
-            raise BadInput(f"fault {self.fault}: positions count from 1, got {self.positions!r}")
+            raise BadInput(f"fault {self.fault}: positions start at 1, got {self.positions!r}")
         if self.times is not None and self.times < 1:
             raise BadInput(f"fault {self.fault}: expected times to be 1 or more, got {self.times!r}")
 

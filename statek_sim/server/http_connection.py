@@ -135,7 +135,7 @@ class HttpConnection(asyncio.Protocol):
         self._head_open = False
         version = self._parser.get_http_version()
         if version not in ("1.0", "1.1"):
-            self._refuse(400, f"not an HTTP/1.1 request: its version is {version}")
+            self._refuse(400, f"not an HTTP/1.1 request: the version is {version}")
         elif self._parser.should_upgrade():
             self._refuse(501, "this server supports HTTP/1.1 only; disable the upgrade in the client")
         announced = self._headers.get("content-length", "")

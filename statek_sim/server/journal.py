@@ -81,7 +81,7 @@ class JournalEntry(NamedTuple):
         if self.problem is not None:
             outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
-            lost = "" if self.is_answered else ", which the client did not receive completely"
+            lost = "" if self.is_answered else ", not fully received by the client"
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}{lost}"
         else:
             outcome = "no reply was used" if self.faults else "computed from the request"

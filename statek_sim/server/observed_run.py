@@ -153,7 +153,7 @@ def _recorded(exchange: Exchange) -> _Observed | None:
     try:
         reply = wire.read_reply(wire.join_stream(response.body) if response.is_stream else response.body)
     except (InvalidFormat, *MALFORMED) as error:
-        return _Observed(read, f"the answer cannot be read: {error}")
+        return _Observed(read, f"cannot parse the response: {error}")
     calls = [(one.name, one.arguments) for one in reply.tool_calls]
     return _Observed(read, None, calls, reply.text, (reply.usage.prompt or 0, reply.usage.completion or 0))
 

@@ -47,7 +47,7 @@ def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: 
         why = refusal.why
         if refusal.code != "unsupported_parameter":
             why += (
-                " (the provider refuses this; to accept it, use "
+                " (the provider rejects this; to accept it here, use "
                 f"script([...], ignored=[{name!r}]), or serve --ignore {name})"
             )
         raise BadRequest(why, parameter=refusal.parameter, code=refusal.code)

@@ -110,7 +110,7 @@ def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing)
         case Vector():
             raise BadInput(f"reply {entry.position} is an embedding, but the request is not for embeddings")
         case Computed():
-            raise BadInput("a callable returned another callable, expected a reply")
+            raise BadInput("a callable returned another callable; expected a reply")
         case other:
             assert_never(other)
 

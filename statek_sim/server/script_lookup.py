@@ -70,7 +70,7 @@ class PlayedScript:
         if lane is None:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
-                f"{question} is for {request.role!r}, but only {known} have scripts; set another name in "
+                f"{question} is for {request.role!r}, but there are scripts only for {known}; set another name in "
                 f"the {AGENT_HEADER} header, or use one list of replies for all agents"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"

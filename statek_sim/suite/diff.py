@@ -186,7 +186,7 @@ def _is_long(value: object) -> bool:
 
 def _held_against(actual: object) -> list[str]:
     if actual is ABSENT or actual == []:
-        return [f"{_INDENT}there was nothing"]
+        return [f"{_INDENT}got nothing"]
     if isinstance(actual, str):
         return [_INDENT + actual]
     return [f"{_INDENT}| {line}" for line in _as_lines(actual)]

@@ -237,7 +237,7 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
             found = model_provider(name)
             if found is not None and found.upper() != provider.upper():
                 raise BadInput(
-                    f"{scenario.path}:{scenario.line}: model {name!r} of agent {role!r} names its provider: "
+                    f"{scenario.path}:{scenario.line}: model {name!r} for agent {role!r} includes its provider: "
                     f"expected {provider.upper()}, or another model with --model"
                 )
         metadata = {**agent.metadata, "PROVIDER": provider.upper()}
@@ -281,7 +281,7 @@ def recorded(
     """
     provider = cassettes.provider
     if provider is None:
-        raise BadInput("a recording needs a provider")
+        raise BadInput("a recording requires a provider")
     access_from(environment, provider)
     path = cassettes.path(scenario, provider)
     with _session(path, mode, scenario, cassettes) as session:
@@ -308,7 +308,7 @@ def _session(
 def _advice(scenario: Scenario, provider: str) -> Advice:
     # Nothing can be ignored here: a scenario's requests depend only on the scenario.
     command = _command(scenario, provider)
-    return Advice(create=command, record=command, ignore="change the scenario back {fields}")
+    return Advice(create=command, record=command, ignore="undo this change in the scenario: {fields}")
 
 
 def _command(scenario: Scenario, provider: str) -> str:

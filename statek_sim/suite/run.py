@@ -203,7 +203,7 @@ def profile_known(name: str) -> Profile:
     """Return a profile's name as used in scenario files; raises `BadInput` for an unknown profile."""
     if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
-            f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of the agent engine: "
+            f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or for the agent engine: "
             f"{', '.join(AGENT_PROFILES)}."
         )
         hint = semantics.profile_hint(name, (*semantics.PROFILES, *AGENT_PROFILES))

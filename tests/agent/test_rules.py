@@ -418,7 +418,7 @@ ELSEWHERE = " is for the statek engine, but this scenario has `engine: agent`"
         ),
         (
             "expect: {jobs: {main: {stop: exit}}}",
-            "expect.jobs.main.stop: jobs of the agent engine never stop with 'exit'",
+            "expect.jobs.main.stop: jobs in the agent engine never stop with 'exit'",
         ),
         (
             "jobs: {main: {warmup: look()}}",

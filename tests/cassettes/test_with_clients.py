@@ -158,7 +158,7 @@ def test_another_port_is_another_provider_unless_it_is_ignored(recorded: tuple[P
     path, _ = recorded
     with (
         pytest.raises(
-            UnrecordedRequest, match=r"what differs:\n    port\n      recorded: \d+\n      now:      1\n"
+            UnrecordedRequest, match=r"differences:\n    port\n      recorded: \d+\n      now:      1\n"
         ),
         tapped(CassetteSession(path, RecordMode.NONE)),
     ):

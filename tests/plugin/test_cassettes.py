@@ -91,7 +91,7 @@ def test_a_changed_prompt_fails_with_the_nearest_recording_and_what_differs(
     result.stdout.fnmatch_lines(
         [
             f"{SHOWN}: no recording of POST * with this body (1 recorded, 1 not played yet).",
-            f"  The nearest is {SHOWN}:2; what differs:",
+            f"  The nearest is {SHOWN}:2; differences:",
             "    body.messages[[]0[]].content",
             '      recorded: "the capital of France?"',
             '      now:      "the capital of Spain?"',

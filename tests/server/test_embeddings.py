@@ -96,8 +96,8 @@ def test_tokens_are_the_text_that_they_say() -> None:
     ("body", "message"),
     [
         (asked(""), "text 1 is empty"),
-        (asked([]), "input: expected a string or a list of 1 to 2048, got []"),
-        (asked(["a"] * 2049), "input: expected a string or a list of 1 to 2048"),
+        (asked([]), "input: expected a string or a list of 1 to 2048 items, got []"),
+        (asked(["a"] * 2049), "input: expected a string or a list of 1 to 2048 items"),
         (asked([["x"]]), "input: expected strings or lists of cl100k_base tokens"),
         (asked([10**9]), "input: expected strings or lists of cl100k_base tokens, got ["),
         (asked([-1]), "input: expected strings or lists of cl100k_base tokens, got ["),

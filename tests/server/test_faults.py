@@ -119,10 +119,10 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
     [
         (
             {},
-            "expected positions, rate, when or times; rate=1.0 affects every request",
+            "expected positions, rate, when or times; use rate=1.0 for every request",
         ),
         ({"rate": 1.5}, "expected a rate from 0 to 1, got 1.5"),
-        ({"positions": (0,)}, r"positions count from 1, got \(0,\)"),
+        ({"positions": (0,)}, r"positions start at 1, got \(0,\)"),
         ({"times": 0}, "expected times to be 1 or more, got 0"),
     ],
 )
@@ -247,7 +247,7 @@ def test_the_journal_says_which_faults_struck() -> None:
     assert entry.faults == (Reset(after=1),)
     assert entry.line() == (
         "1. /v1/chat/completions -> 200 with Reset(after=1): reply 1: text 'Hello there, friend'"
-        ", which the client did not receive completely"
+        ", not fully received by the client"
     )
 
 

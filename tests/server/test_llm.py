@@ -151,8 +151,8 @@ def test_scripts_go_by_agent_header_then_model_and_jobs_by_their_header() -> Non
     status, message = error(ask(llm, openai(model="o3")))
     assert status == 422
     assert message == (
-        "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but only 'worker', "
-        "'gpt-4o', 'job:j1' have scripts; set another name in the x-statek-agent header, or use one list "
+        "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but there are scripts only "
+        "for 'worker', 'gpt-4o', 'job:j1'; set another name in the x-statek-agent header, or use one list "
         "of replies for all agents"
     )
 
@@ -459,7 +459,7 @@ def test_calls_and_results_out_of_turn_are_refused_as_the_provider_does(
         return
     status, message = error(answer)
     assert status == 400
-    assert f"{problem} (the provider refuses this; to accept it, use" in message
+    assert f"{problem} (the provider rejects this; to accept it here, use" in message
     llm.play([text("done")], ignored=["messages"])
     assert whole(ask(llm, openai(messages=messages)))["choices"][0]["message"]["content"] == "done"
 

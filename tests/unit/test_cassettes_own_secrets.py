@@ -118,8 +118,8 @@ def test_an_escaped_secret_finds_its_recording_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        ("note: acme-0123abcd\n", "a match of your own pattern (acme-[0-9a-f]{8})"),
-        ("# acme-0123abcd\nnote: 1\n", "a match of your own pattern (acme-[0-9a-f]{8})"),
+        ("note: acme-0123abcd\n", "a match for your own pattern (acme-[0-9a-f]{8})"),
+        ("# acme-0123abcd\nnote: 1\n", "a match for your own pattern (acme-[0-9a-f]{8})"),
         ("headers:\n  x-acme-pin:\n  - plum tree\n", "a value named 'x-acme-pin'"),
         ('body: \'{"customer_number": "4711"}\'\n', "a value named 'customer_number'"),
         ("customer-number: '4711'\n", "a value named 'customer-number'"),

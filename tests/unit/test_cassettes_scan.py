@@ -97,7 +97,7 @@ def test_a_body_in_zstd_is_opened_or_told(
     there = installed == "own" or (installed != "none" and any(map(is_there, packages)))
     assert [leak.kind for leak in found.leaks] == (["a Groq API key"] if there else [])
     assert [str(skipped).removeprefix(f"{tmp_path}/it.yaml") for skipped in found.unopened] == (
-        [] if there else [":2: skipped: content encoding 'zstd' needs a package that is not installed"]
+        [] if there else [":2: skipped: content encoding 'zstd' requires a package that is not installed"]
     )
 
 
@@ -160,7 +160,7 @@ def test_a_file_that_is_no_text_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         with pytest.raises(SystemExit) as ended:
             main(["cassette", "scan", str(tmp_path / name)])
         assert ended.value.code == 1
-        assert capsys.readouterr().err.startswith(f"{tmp_path / name}:1: skipped: it is not UTF-8 text\n")
+        assert capsys.readouterr().err.startswith(f"{tmp_path / name}:1: skipped: not UTF-8 text\n")
 
 
 def test_pipes_and_devices_are_skipped_with_a_line(

@@ -56,7 +56,7 @@ def test_a_run_whose_cassette_another_has_changed_is_told(cassette: Path, mode: 
     after = held(cassette)
     with pytest.raises(
         BadInput,
-        match=r"^\S+/it\.yaml: another process changed it after it was opened",
+        match=r"^\S+/it\.yaml: changed by another process after it was opened",
     ):
         record(cassette, run, "a2")
     assert held(cassette) == after

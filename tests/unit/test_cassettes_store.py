@@ -97,7 +97,7 @@ def test_of_two_sessions_that_record_the_same_file_at_once_the_second_is_told(tm
     first.record(ONE.request, ONE.response)
     first.close()
     second.record(TWO.request, TWO.response)
-    with pytest.raises(BadInput, match=r"it\.yaml: another process changed it after it was opened"):
+    with pytest.raises(BadInput, match=r"it\.yaml: changed by another process after it was opened"):
         second.close()
     assert [one.request.uri for one in CassetteSession(path, RecordMode.NONE).recordings()] == [
         "https://h.test/1"

@@ -288,7 +288,7 @@ def test_a_scenario_named_as_pytest_names_it_is_answered_with_the_option_that_do
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert refused(capsys, "run", "ok.yaml::suite/ok[docs]") == (
-        "ok.yaml::suite/ok[docs]: no such file or folder; one scenario of a file: ok.yaml --select ok"
+        "ok.yaml::suite/ok[docs]: no such file or folder; to select one scenario in a file: ok.yaml --select ok"
     )
 
 

@@ -230,7 +230,7 @@ def test_an_unhidden_network_error_gets_the_same_sentence() -> None:
 
 
 def test_checking_without_requests_is_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"^a provider cannot be checked without requests$"):
+    with pytest.raises(BadInput, match=r"^cannot check a provider without requests$"):
         check_provider(lambda: ScriptedLLM([]), requests=())
 
 

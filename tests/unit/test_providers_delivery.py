@@ -200,7 +200,7 @@ def test_a_callable_that_answers_nothing_is_refused() -> None:
 
 
 def test_a_callable_that_answers_a_callable_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a callable returned another callable, expected a reply$"):
+    with pytest.raises(BadInput, match=r"^a callable returned another callable; expected a reply$"):
         deliver(computed(lambda _: computed(lambda _: "x")), REQUEST, PLAIN)
 
 

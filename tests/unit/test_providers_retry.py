@@ -58,7 +58,7 @@ def test_a_failure_of_unknown_kind_is_not_tried_again() -> None:
 
 
 def test_attempts_count_from_one() -> None:
-    with pytest.raises(ValueError, match=r"^attempts count from 1, got 0$"):
+    with pytest.raises(ValueError, match=r"^attempts start at 1, got 0$"):
         retry_delay(ProviderTimeout(""), 0)
 
 

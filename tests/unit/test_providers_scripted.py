@@ -161,7 +161,7 @@ def test_a_job_without_a_script_is_told_which_scripts_there_are() -> None:
     assert str(caught.value).splitlines() == [
         (
             "job 'a' (agent 'clerk', turn 1, attempt 1) asked for a reply, "
-            "but only 'worker', 'job:b' have scripts"
+            "but there are scripts only for 'worker', 'job:b'"
         ),
         "  user: hi",
         "add a script for 'clerk' or 'job:a'",
@@ -170,7 +170,7 @@ def test_a_job_without_a_script_is_told_which_scripts_there_are() -> None:
 
 def test_a_role_with_a_slip_in_it_is_asked_about() -> None:
     llm = ScriptedLLM({"wroker": ["x"]})
-    with pytest.raises(UnmatchedRequest, match=r"or is 'wroker' meant for it\?$"):
+    with pytest.raises(UnmatchedRequest, match=r"or is 'wroker' a typo\?$"):
         llm.complete(request(job="a", role="worker"))
 
 

@@ -174,7 +174,7 @@ def test_the_commands_repeat_preset_and_seed(tmp_path: Path, monkeypatch: pytest
         ),
         (
             Mismatch(("jobs", "main", "console", "contains", 0), "a", []),
-            ["jobs.main.console.contains[0]: nothing matches a", "  there was nothing"],
+            ["jobs.main.console.contains[0]: nothing matches a", "  got nothing"],
         ),
         (
             Mismatch(("events", "excludes", 0), {"event": "X"}, "unknown event 'X'"),

@@ -180,7 +180,7 @@ def test_another_model_is_asked_and_must_be_named_for_the_replay_too(tmp_path: P
 def test_a_model_that_names_another_provider_is_refused(tmp_path: Path) -> None:
     scenario = scenario_in(tmp_path, SCENARIO.replace("a-model", "openai/gpt/gpt-4o"))
     message = (
-        r"books\.yaml:3: model 'openai/gpt/gpt-4o' of agent 'clerk' names its provider: "
+        r"books\.yaml:3: model 'openai/gpt/gpt-4o' for agent 'clerk' includes its provider: "
         r"expected GROQ, or another model with --model$"
     )
     with pytest.raises(BadInput, match=message):

@@ -72,7 +72,7 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
         ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4"),
         (
             "doc",
-            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4, or of the agent engine: hardened"
+            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4, or for the agent engine: hardened"
             r"\. Did you mean 'docs'\?$",
         ),
     ],
@@ -200,7 +200,7 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
     ("command", "said"),
     [
         (["run", "--profile", "docs"], "expected --profile hardened"),
-        (["run", "--profile", "hardend"], "or of the agent engine: hardened. Did you mean 'hardened'?"),
+        (["run", "--profile", "hardend"], "or for the agent engine: hardened. Did you mean 'hardened'?"),
         (["limits", "--stops"], "1 scenario for the agent engine is left out; expected --profile hardened"),
         (["limits"], "1 scenario for the agent engine is left out; expected --profile hardened"),
         (["limits", "--budget-tokens", "100"], "1 scenario for the agent engine is left out"),

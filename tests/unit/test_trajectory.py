@@ -416,7 +416,7 @@ def test_streams_of_a_cassette_are_read(target: str) -> None:
     )
     run = trajectory(session)
     assert run.calls == (Call("look", {"where": "Oslo"}, None, None, 1),)
-    assert (run.requests[1].error or "").startswith("the answer cannot be read: ")
+    assert (run.requests[1].error or "").startswith("cannot parse the response: ")
 
 
 @table_test("target", [OPENAI, ANTHROPIC, GEMINI])
