@@ -156,7 +156,7 @@ def _with_length(headers: Headers, body: str | bytes) -> Headers:
 
 
 def _sent(body: bytes) -> str | bytes:
-    """Return a formatted request body with its own line endings, because requests have no additional data."""
+    """Return a formatted request body, keeping its line endings, because requests have no additional data."""
     text, remarks = body_layout(body)
     return body.decode("utf-8") if NEWLINE in remarks else text
 

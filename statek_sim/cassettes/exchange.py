@@ -48,7 +48,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and its response; `line` is the first line in the file, from 1, or 0 without a file."""
+    """A request and its response; `line` is the first line in the file, from 1, or 0 if there is no file."""
 
     request: Request
     response: Response
@@ -62,7 +62,7 @@ def header(headers: Headers, name: str) -> str | None:
 
 
 def media_type(headers: Headers) -> str:
-    """Return the content type in lower case and without parameters, or the empty string."""
+    """Return the lower-case content type without parameters, or an empty string."""
     return (header(headers, "content-type") or "").partition(";")[0].strip().lower()
 
 

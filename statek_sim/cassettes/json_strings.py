@@ -81,7 +81,7 @@ class JsonString:
 
     @property
     def is_piece_of_text(self) -> bool:
-        """Whether members next to the string show that it is a token of a string, not a secret."""
+        """Whether neighbouring members show that the string is a piece of text, not a secret."""
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 

@@ -146,7 +146,7 @@ def address_of(uri: str) -> Address:
 
 
 def has_redacted_place(request: Request) -> bool:
-    """Return whether a recorded request has `REDACTED` in its URL or body; this placeholder matches any value."""
+    """Return whether a recorded request contains `REDACTED`, which matches any value, in its URL or body."""
     return PLACEHOLDER in request.uri or PLACEHOLDER.encode("ascii") in request.body
 
 
@@ -196,7 +196,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _without(value: JSON, places: Sequence[tuple[str, ...]]) -> JSON:
-    """Return `value` without the values at `places`; inside a list, None replaces a value."""
+    """Return `value` without the values at `places`; in a list, None replaces a value."""
     if not places:
         return value
     if isinstance(value, dict):

@@ -52,7 +52,7 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...] = ()) -> Exchange:
-    """Return the exchange without secrets and `known` values.
+    """Return the exchange with secrets and `known` values redacted.
 
     Raises `Undecodable` for a body that is not text, unless its media type is in `own.undecoded`.
     """
@@ -64,7 +64,7 @@ def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...
 
 
 def comparable(request: Request, own: OwnSecrets = NO_OWN) -> Request:
-    """Return a request without secrets, for the comparison with recorded requests."""
+    """Return a request without secrets, for comparison with recorded requests."""
     try:
         sent = _opened(request)
     except Undecodable:
@@ -114,7 +114,7 @@ def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
 
 
 def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
-    """Raise `Undecodable` for a body that is not text and whose media type is not allowed; `what` names it."""
+    """Raise `Undecodable` for a body that is not text and whose media type is not allowed; `what` is its name."""
     body, headers = message.body, message.headers
     if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"

@@ -156,7 +156,7 @@ def _suffixes(path: Path) -> set[str]:
 
 
 def _special(path: Path) -> str | None:
-    """Return what a special file is, or None for a regular file."""
+    """Return the kind of special file, or None for a regular file."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -241,7 +241,7 @@ def _in_exchange(
 
 
 def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
-    """Yield findings in the rest of each line after `#`, which is usually a comment."""
+    """Yield findings in the part of each line after `#`, which is usually a comment."""
     for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
         if "#" in line:
             comment = line[line.index("#") :]

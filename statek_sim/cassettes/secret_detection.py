@@ -49,7 +49,7 @@ _PROTOCOL: Final = frozenset(
         "openai", "response", "responses", "subject", "thinking", "tool_use", "username",
     }
 )  # fmt: skip
-"""Words that are never secrets: dummy keys, and words that are common in bodies."""
+"""Words that are never secrets: dummy keys, and words common in bodies."""
 _PLACEHOLDERS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?['\"]?(?:redacted|filtered|scrubbed|removed|hidden|masked|none|null|nil|true|"
     r"false|undefined|string|xxx+|(?:[a-z]{1,20}[_-]){0,4}(?:dummy|example|fake|mock|placeholder|test)(?:[_-][a-z]{1,20}){0,4})"
@@ -92,7 +92,7 @@ NOTHING_ELSE: Final = Sought()
 
 
 def known_values(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the values that can be searched for, sorted, without ordinary words, short numbers and placeholders."""
+    """Return the values worth searching for, sorted, without ordinary words, short numbers and placeholders."""
     return tuple(sorted({value.strip() for value in values if _is_worth_looking_for(value.strip())}))
 
 
@@ -256,7 +256,7 @@ def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterat
 
 
 def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]:
-    """Yield the findings outside of `named` values, which are replaced as a whole."""
+    """Yield the findings outside `named` values, which are replaced as a whole."""
     starts = [each.start for each in named]
     for each in found:
         number = bisect_right(starts, each.start) - 1
@@ -293,7 +293,7 @@ def _is_secret(string: JsonString, sought: Sought) -> bool:
 
 
 def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
-    """Return whether a finding in JSON counts: not inside an opaque string, and not a number."""
+    """Return whether a finding in JSON counts, because it is neither in an opaque string nor a number."""
     number = bisect_right(strings, finding.start, key=lambda string: string.start) - 1
     if number < 0 or strings[number].end < finding.end:
         return not text[finding.start : finding.end].isdigit()

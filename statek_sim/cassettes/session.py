@@ -92,7 +92,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette if the mode plays it; raises `BadCassette` if it is invalid, `BadInput` if not writable."""
+        """Load the cassette if the mode plays it; raises `BadCassette` if it is invalid, or `BadInput` if not writable."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
@@ -180,7 +180,7 @@ class CassetteSession:
         return [*self._recordings.exchanges]
 
     def unplayed(self) -> list[Exchange]:
-        """Return the recordings that were not played; an empty list while recording, because the file will change."""
+        """Return the recordings that were not played; empty while recording, because the file will change."""
         if self._may_record:
             return []
         return [self._recordings.exchanges[number] for number in self._recordings.unplayed()]

@@ -35,7 +35,7 @@ def load(path: Path, matching: Matching) -> Recordings:
 
 
 def check_writable(path: Path) -> None:
-    """Raise `BadInput` if a cassette cannot be written; called before the requests to record are sent."""
+    """Raise `BadInput` if a cassette cannot be written; called before sending the requests to record."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise BadInput(f"{path}: the name is longer than {LONGEST_NAME} bytes; use a shorter one")
     try:

@@ -124,7 +124,7 @@ _SYNC: Final = ("HTTPTransport", "handle_request")
 _ASYNC: Final = ("AsyncHTTPTransport", "handle_async_request")
 
 Handler = Callable[[Any, Any], Any]
-"""A transport's method, which gets the transport and a request, and returns a response or a coroutine."""
+"""A transport's method, which takes the transport and a request, and returns a response or a coroutine."""
 
 
 def _httpx_patches(session: CassetteSession) -> Iterator[tuple[type, str, Handler]]:
@@ -180,7 +180,7 @@ def _replayed(package: Any, response: Response) -> Any:
 
 
 class _LiveCall:
-    """One request that is sent to the provider; to vcrpy, a cassette without recordings."""
+    """One request sent to the provider; to vcrpy, it is a cassette without recordings."""
 
     write_protected = False
 

@@ -31,7 +31,7 @@ from statek_sim.guests.guest import Guest, client_of
 from statek_sim.values import JSON, Message
 
 Processor = Callable[[list[ModelMessage]], list[ModelMessage]]
-"""A history processor of pydantic-ai: it returns the messages that replace the history in a request."""
+"""A pydantic-ai history processor, which returns the messages that replace the history in a request."""
 
 
 def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> OpenAIChatModel:
@@ -53,7 +53,7 @@ def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> 
 def recorded_tools(guest: Guest) -> list[Callable[..., Any]]:
     """Return the guest's tools for an `Agent`, as coroutine functions.
 
-    pydantic-ai runs plain functions in threads, which do not exist in virtual time.
+    pydantic-ai runs plain functions in threads, which are not available in virtual time.
     """
     return [_awaited(tool) for tool in guest.tools.values()]
 
@@ -82,7 +82,7 @@ def tools_of(
 
 
 def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Message]]:
-    """Return a history processor as a function on messages in OpenAI's format, for `check_compaction`."""
+    """Convert a history processor to a function on messages in OpenAI's format, for `check_compaction`."""
 
     def compact(messages: list[Message]) -> list[Message]:
         return [written for message in processor(history_of(messages)) for written in _told(message)]
@@ -91,7 +91,7 @@ def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Messag
 
 
 def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -> Processor:
-    """Return a compactor of messages in OpenAI's format as a history processor; None leaves the history unchanged."""
+    """Convert a compactor of messages in OpenAI's format to a history processor; None leaves the history unchanged."""
 
     def process(history: list[ModelMessage]) -> list[ModelMessage]:
         shorter = compact([written for message in history for written in _told(message)])
@@ -101,7 +101,7 @@ def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -
 
 
 def history_of(messages: Sequence[Message]) -> list[ModelMessage]:
-    """Return messages in OpenAI's format as a history; everything between two model answers is one request."""
+    """Convert messages in OpenAI's format to a history; everything between two model answers is one request."""
     names = {call["id"]: call["function"]["name"] for message in messages for call in _calls(message)}
     history: list[ModelMessage] = []
     for answers, group in groupby(messages, key=lambda message: message.get("role") == "assistant"):

@@ -16,7 +16,7 @@ _NOT_SEEN: Final = {
     "step_seconds": "steps of a server's client have no virtual time",
 }
 _OPEN: Final = (None, "calls")
-"""Stop reasons of a `Trajectory` that has not finished."""
+"""Stop reasons for an unfinished `Trajectory`."""
 
 
 def trajectory_facts(

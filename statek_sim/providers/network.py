@@ -105,7 +105,7 @@ def permit_network() -> Iterator[None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is this machine's loopback: `localhost`, a name under it, or a loopback address."""
+    """Return whether `host` is loopback: `localhost`, a subdomain of it, or a loopback address."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address = _address(host)
@@ -215,7 +215,7 @@ KEY: Final = "scripted"
 
 
 def client_environment(url: str) -> dict[str, str | None]:
-    """Return the environment variables that make clients use the server at `url`; None for variables to unset."""
+    """Return the environment variables that make clients use the server at `url`, with None for variables to unset."""
     found: dict[str, str | None] = {**_clients()["quiet"]}
     for client in client_settings():
         found.update({name: url + path for name, path in client.url_variables.items()})

@@ -118,7 +118,7 @@ def is_temporary(failure: ProviderFailure) -> bool:
 
 
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the virtual seconds before the attempt after `attempt` (from 1), or None if the client gives up."""
+    """Return the delay after attempt `attempt` (from 1) in virtual seconds, or None if the client gives up."""
     if attempt < 1:
         raise ValueError(f"attempts start at 1, got {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
@@ -135,7 +135,7 @@ def bug_of(who: str, error: BaseException) -> ProviderBug:
 
 
 def checked_reply(who: str, reply: object) -> RawReply:
-    """Return `reply` if it is a `RawReply`; otherwise raise a `ProviderBug` about provider `who`."""
+    """Return `reply` if it is a `RawReply`; otherwise raise a `ProviderBug` that names provider `who`."""
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
     return reply

@@ -328,7 +328,7 @@ class Reply:
         return self.with_usage(ReportedUsage(prompt=prompt, completion=completion, cached=cached, cost=cost))
 
     def with_usage(self, usage: ReportedUsage | UsageKind) -> Reply:
-        """Report this usage: numbers, or one of the kinds in `UsageKind`."""
+        """Report this usage: explicit numbers or a `UsageKind`."""
         return replace(self, usage=usage)
 
     def cut_short(self) -> Reply:
@@ -371,7 +371,7 @@ def refusal(content: str) -> Reply:
 
 
 def tool_call(name: str, arguments: Mapping[str, JSON] | None = None, /, **args: JSON) -> Reply:
-    """Answer with one tool call. A mapping can pass arguments whose names are not Python identifiers."""
+    """Answer with one tool call. Pass a mapping for arguments whose names are not Python identifiers."""
     if not isinstance(arguments, Mapping | None):
         raise BadInput(
             f"tool call {name!r} got {arguments!r}; pass arguments by keyword: tool_call({name!r}, name=value)"

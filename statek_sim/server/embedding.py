@@ -64,7 +64,7 @@ class EmbeddingRequest:
 
 
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
-    """Parse an embedding request; raises `BadRequest` if it is invalid, `ValueError` if it is not JSON.
+    """Parse an embedding request; raises `BadRequest` if it is invalid, or `ValueError` if it is not JSON.
 
     The parsed request has one user message per text, so that conditions and token counts apply to the texts.
     """

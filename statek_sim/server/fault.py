@@ -34,7 +34,7 @@ class NoAnswerAtAll:
 
 @dataclass(frozen=True, slots=True)
 class SlowFirstByte:
-    """Delays the start of the response, in real seconds."""
+    """Delays the start of the response by this many real seconds."""
 
     seconds: float
 
@@ -44,7 +44,7 @@ class SlowFirstByte:
 
 @dataclass(frozen=True, slots=True)
 class SlowTokens:
-    """Delays each event of a stream after the first, in real seconds."""
+    """Delays each event of a stream after the first by this many real seconds."""
 
     seconds: float
 
@@ -78,7 +78,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class EmptyChoices:
-    """Sends a response with an empty `choices` list (or `candidates` or `content`)."""
+    """Sends a response with an empty `choices` list (`candidates` or `content` in other formats)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class FaultRule:
     """A fault and the requests it affects: those that meet every given condition, of which there must be at least one.
 
     `positions` are request numbers, starting at 1 and counting chats, embeddings and token counts. `rate` is the
-    fraction to affect of the requests that meet the other conditions, drawn with `seed` so that the same conversation
-    gets the same faults. `times` is the maximum number of affected requests.
+    fraction of otherwise matching requests to affect, drawn with `seed` so that the same conversation gets the same
+    faults. `times` is the maximum number of affected requests.
     """
 
     fault: Fault

@@ -151,7 +151,7 @@ class FakeLLM:
             return self._play.script.unused()
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, or `UnusedReplies` if a reply or fault is unused."""
         with self._lock:
             self._play.check_finished()
 

@@ -44,7 +44,7 @@ class _RealTimeLoop(asyncio.SelectorEventLoop):
 
 
 class RunningServer:
-    """An HTTP server in a thread, running between `start` and `stop`, or during a `with` block.
+    """An HTTP server in a thread, running between `start` and `stop`, or inside a `with` block.
 
     `url` is `http://host:port`. See `listen` for the address.
     """
@@ -203,7 +203,7 @@ class LLMServer(RunningServer):
         return self.llm.journal.entries()
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, or `UnusedReplies` if a reply or fault is unused."""
         self.llm.check_finished()
 
 

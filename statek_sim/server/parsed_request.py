@@ -88,7 +88,7 @@ def model_tokenizer(model: str) -> Tokenizer:
 
 
 def read_request(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
-    """Parse a request body; raises `BadRequest` if it is invalid, `ValueError` if it is not JSON."""
+    """Parse a request body; raises `BadRequest` if it is invalid, or `ValueError` if it is not JSON."""
     return (_remembered if len(body) <= _LARGEST_REMEMBERED else _read)(wire, path, body)
 
 

@@ -141,7 +141,7 @@ class Play:
         self._at = 0.0
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, or `UnusedReplies` if a reply or fault is unused."""
         problems = self.journal.problems
         if problems:
             more = f"\n\nand {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -187,7 +187,7 @@ class Play:
         return answer
 
     def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:
-        """Parse a request; raises `BadRequest` for an unsupported request, `ValueError` for a body that is not JSON."""
+        """Parse a request; raises `BadRequest` if it is unsupported, or `ValueError` if its body is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
             raise EncodedBody(

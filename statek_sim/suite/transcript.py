@@ -80,7 +80,7 @@ class _Seen:
 
 
 def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield actor and text for an event; steps and status changes yield nothing."""
+    """Yield the actor and text for an event; steps and status changes yield nothing."""
     match event:
         case events.LLMRequested():
             yield from _request(event, seen)
@@ -112,7 +112,7 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
 
 
 def _note(event: Event) -> Iterator[tuple[str, str]]:
-    """Yield actor and text for an event that needs no other events to be understood."""
+    """Yield the actor and text for an event that can be understood without other events."""
     match event:
         case events.StatusChanged() | events.StepStarted():
             return
@@ -159,7 +159,7 @@ def _note(event: Event) -> Iterator[tuple[str, str]]:
 
 
 def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
-    """Yield actor and text for an event of engine two."""
+    """Yield the actor and text for an engine two event."""
     match event:
         case events.ToolsOffered():
             sent = "" if event.sent else " (not sent to the model)"

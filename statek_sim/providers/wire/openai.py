@@ -297,7 +297,7 @@ def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tu
 
 
 def _named(tool: JSON) -> str:
-    """Return the function name in `{"name": ...}` or `{"function": {"name": ...}}`, or the empty string."""
+    """Return the function name in `{"name": ...}` or `{"function": {"name": ...}}`, or an empty string."""
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""

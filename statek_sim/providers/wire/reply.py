@@ -78,7 +78,7 @@ class Citation:
     quote: str = ""
 
     def place(self, text: str) -> tuple[int, int] | None:
-        """Return the start and the end (exclusive) of the span in a string, or None if the text does not contain it."""
+        """Return the span's start and end (exclusive) in a string, or None if the string does not contain it."""
         start = text.find(self.span)
         return None if start < 0 else (start, start + len(self.span or text))
 
@@ -93,7 +93,7 @@ class ScoredToken:
 
     @property
     def ranked(self) -> list[tuple[str, float]]:
-        """The token and its alternatives, most likely first; empty without alternatives."""
+        """The token and its alternatives, most likely first; empty if there are no alternatives."""
         return (
             sorted([(self.text, self.logprob), *self.others], key=lambda one: -one[1]) if self.others else []
         )

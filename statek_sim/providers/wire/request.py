@@ -206,7 +206,7 @@ def user_messages(
 
 
 def function_of(holder: JSON) -> dict[str, JSON]:
-    """Return the function of a tool or a call in OpenAI's shape."""
+    """Return a tool's or call's function, in OpenAI's shape."""
     assert isinstance(holder, dict), "messages are in OpenAI's shape"
     function = holder["function"]
     assert isinstance(function, dict), "messages and tools are in OpenAI's shape"

@@ -254,9 +254,9 @@ def _of_model(item: Mapping[str, JSON]) -> bool:
 
 
 def _assistant_message(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) -> dict[str, JSON]:
-    """Return the assistant message that a model's item belongs to: `turn`, or a new message.
+    """Return the assistant message that a model item belongs to: `turn`, or a new message.
 
-    A text starts a new message unless `turn` is empty; calls and reasoning continue `turn`.
+    Text starts a new message unless `turn` is empty; calls and reasoning continue `turn`.
     """
     if item.get("type") == "reasoning":
         return {"role": "assistant", "content": None} if turn is None else turn
