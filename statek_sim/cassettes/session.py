@@ -92,7 +92,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette if the mode plays it; raises `BadCassette` if it is invalid, or `BadInput` if not writable."""
+        """Load the cassette if the mode plays it; raises `BadCassette` if invalid, or `BadInput` if not writable."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)

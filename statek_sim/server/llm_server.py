@@ -103,7 +103,7 @@ class RunningServer:
         self._done.set()
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server stops, or at most this long; return whether it has stopped."""
+        """Wait up to `seconds` for the server to stop; return whether it has stopped."""
         # Do not join the thread: a join interrupted by a signal marks it as stopped (Python 3.11, 3.12).
         return self._stopped.wait(seconds)
 
