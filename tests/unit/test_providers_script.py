@@ -67,7 +67,7 @@ def test_what_is_no_plain_call_is_refused_among_several(wrong: Any) -> None:
 
 def test_arguments_of_a_tool_call_may_be_a_mapping() -> None:
     assert tool_call("t", {"at-most": 1}, x=2) == tool_call("t", **{"at-most": 1, "x": 2})
-    message = r"^tool call 't' has 'nut'; pass arguments by keyword: tool_call\('t', name=value\)$"
+    message = r"^tool call 't' got 'nut'; pass arguments by keyword: tool_call\('t', name=value\)$"
     with pytest.raises(BadInput, match=message):
         tool_call("t", "nut")  # type: ignore[arg-type]
 
