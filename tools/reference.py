@@ -239,13 +239,14 @@ TITLES: Final = {
 }
 
 _INTRODUCTION: Final = """\
-A scenario file is a YAML file with these fields. `statek-sim list schema` prints the JSON Schema for your editor, and
-`statek-sim validate PATH` checks files. Times are virtual seconds: numbers, or durations such as `90s` and `2h30m`. A
-run starts on 2026-01-01 at 09:00 UTC, and `at` may also be a time: `tomorrow 09:00` or `2026-01-05 14:30`."""
+A scenario file is a YAML file with the following fields. `statek-sim list schema` prints the JSON Schema for your
+editor, and `statek-sim validate PATH` checks files. Times are in virtual seconds, given as numbers or as durations such
+as `90s` and `2h30m`. A run starts on 2026-01-01 at 09:00 UTC; `at` also accepts times such as `tomorrow 09:00` and
+`2026-01-05 14:30`."""
 
 _SOURCES: Final = """\
-"Behaviour 8" is section 8 of [What STATEK does](statek-behaviour.md). The [glossary](glossary.md) explains the agent
-document and the harness document."""
+"Behaviour 8" refers to section 8 of [What STATEK does](statek-behaviour.md). For the agent document and the harness
+document, see the [glossary](glossary.md)."""
 
 
 def scenario_format() -> str:
@@ -313,20 +314,21 @@ def _type(field: dict[str, Any]) -> str:
         return ", ".join(f"`{option}`" for option in field["enum"])
     match field.get("type"):
         case "array":
-            return f"list of {_type(field.get('items', {}))}"
+            inner = _type(field.get("items", {}))
+            return "list of strings" if inner == "string" else f"list of {inner}"
         case "object":
-            inner = field.get("additionalProperties") or next(
+            value = field.get("additionalProperties") or next(
                 iter(field.get("patternProperties", {}).values()), None
             )
-            return f"mapping of names to {_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+            return f"mapping of string to {_type(value)}" if isinstance(value, dict) and value else "mapping"
         case "string":
-            return "text"
+            return "string"
         case "integer":
-            return "whole number" + _bounds(field)
+            return "integer" + _bounds(field)
         case "number":
             return "number" + _bounds(field)
         case "boolean":
-            return "true or false"
+            return "boolean"
         case "null":
             return "null"
         case list(kinds):
@@ -336,8 +338,8 @@ def _type(field: dict[str, Any]) -> str:
 
 def _bounds(field: dict[str, Any]) -> str:
     if field.get("exclusiveMinimum") == 0 or field.get("minimum") == 1:
-        return " above 0"
-    return " from 0" if field.get("minimum") == 0 else ""
+        return " > 0"
+    return " >= 0" if field.get("minimum") == 0 else ""
 
 
 def _cell(text: str) -> str:

@@ -47,22 +47,22 @@ AgentStop = Literal[
 
 
 class LayersText(Part):
-    """The layers of the system block after the agent's `prompt`, from general to specific (agent document §4)."""
+    """Layers added to the system block after the agent's `prompt`, from general to specific (agent document §4)."""
 
-    project: str = key("", "Project instructions, like the content of AGENTS.md.")
+    project: str = key("", "Project instructions, such as the content of AGENTS.md.")
     files: dict[str, str] = key(
-        dict, "Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`."
+        dict, "A project's files by path; AGENTS.md and CLAUDE.md files are added after `project`."
     )
     folder: str = key("", "With `files`: the project folder in which the agent works.")
-    handoff: str = key("", "With `files`: the handoff file that is resumed; what it says follows `session`.")
-    session: str = key("", "Constraints of the session.")
+    handoff: str = key("", "With `files`: the handoff file to resume; its content is added after `session`.")
+    session: str = key("", "Constraints for the session.")
     environment: str = key("", "Information about the environment.")
 
 
 class OfferText(Part):
-    """Which tools are offered; all given conditions must match (harness document §2)."""
+    """Selects the offered tools; all given conditions must match (harness document §2)."""
 
-    task: str | None = key(None, "Type of task, one of `task_types`.")
+    task: str | None = key(None, "The task type, one of `task_types`.")
     all_tags: Items[str] | None = key(None, "Tools with all of these tags.")
     any_tag: Items[str] | None = key(None, "Tools with at least one of these tags.")
 
@@ -72,12 +72,12 @@ class StepText(PartOrText):
 
     text_key = "tool"
 
-    tool: str = Field(description="The tool that has to succeed.")
-    times: Positive = key(1, "How often.")
+    tool: str = Field(description="The tool that must succeed.")
+    times: Positive = key(1, "How often the tool must succeed.")
     required: bool = key(True, "Whether the final answer requires it.")
     after: Items[str] = key((), "Tools that must have succeeded before.")
 
-    model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that has to succeed."))
+    model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that must succeed."))
 
 
 class StepsText(Part):
@@ -85,22 +85,20 @@ class StepsText(Part):
 
     order: Literal["ordered", "any"] = key("ordered", "The allowed order of steps.")
     steps: Items[StepText] = key((), "The steps.")
-    helpers: Items[str] | None = key(
-        None, "Tools beside the steps that may be called while steps are open; null: all."
-    )
+    helpers: Items[str] | None = key(None, "Other tools that may be called while steps are open; null: all.")
 
 
 class PricesText(Part):
     """A model's price, in US dollars per million tokens."""
 
-    prompt_price: Annotated[float, Field(ge=0)] = Field(description="Of prompts.")
-    completion_price: Annotated[float, Field(ge=0)] = Field(description="Of completions.")
+    prompt_price: Annotated[float, Field(ge=0)] = Field(description="Price of prompt tokens.")
+    completion_price: Annotated[float, Field(ge=0)] = Field(description="Price of completion tokens.")
 
 
 class BudgetText(Part):
     """A run's budget (harness document §3.4); null means unlimited."""
 
-    tokens: Count | None = key(None, "Tokens, prompts and completions.")
+    tokens: Count | None = key(None, "Prompt and completion tokens.")
     cost: Annotated[float, Field(ge=0)] | None = key(None, "US dollars.")
     seconds: Seconds | None = key(None, "Virtual seconds.")
     steps: Count | None = key(None, "Requests and tool calls.")
@@ -111,7 +109,7 @@ class BudgetText(Part):
     )
 
     model_prices: Mapping[str, PricesText] = key(
-        {}, "Prices of other models that the run calls, by name: judges, a summarizer."
+        {}, "Prices of other models that the run calls, such as judges or a summarizer, by name."
     )
 
     @model_validator(mode="after")
@@ -124,33 +122,33 @@ class BudgetText(Part):
 
 
 class VramText(Part):
-    """The graphics cards for a local model and its context, whose budget is what fits on them (agent document §5)."""
+    """The GPUs for a local model; their memory determines the context budget (agent document §5)."""
 
-    model: str = Field(description="A model in the table of `statek-sim limits --card`.")
-    free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
+    model: str = Field(description="A model known to `statek-sim limits --card`.")
+    free: Items[Count] = Field(min_length=1, description="Free memory per GPU, in MiB.")
     kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = key(
         "f16", "Data type of the KV cache."
     )
 
 
 class ContextText(Part):
-    """Limits of a prompt, in tokens, and how a longer history is shortened (agent document §5)."""
+    """Token limits for prompts, and how longer histories are shortened (agent document §5)."""
 
-    budget: Positive = key(8192, "Tokens of a prompt and its answer.")
-    vram: VramText | None = key(None, "Cards that determine the budget, instead of `budget`.")
+    budget: Positive = key(8192, "Tokens for a prompt and its answer.")
+    vram: VramText | None = key(None, "GPUs that determine the budget; replaces `budget`.")
     reserve: Count = key(1024, "The part of the budget reserved for the answer.")
     target: Positive | None = key(
         None, "Size to which a compaction reduces the prompt; null: half of the budget minus the reserve."
     )
-    keep: Count = key(4, "Newest turns that stay unchanged as long as possible.")
+    keep: Count = key(4, "Number of newest turns that stay unchanged as long as possible.")
     pinned: Items[Annotated[str, Field(min_length=1)]] = key(
-        (), "Facts; a message that contains one of these texts is never changed."
+        (), "Messages that contain one of these texts are never changed."
     )
     steps: Items[CompactionStepName] = key(
         COMPACTION_STEP_NAMES, "The compaction steps, in order.", min_length=1
     )
-    summary: str = key("rule", "Who writes summaries: `rule`, or an agent of this scenario.")
-    max_summary: Positive = key(512, "Tokens of a summary.")
+    summary: str = key("rule", "Who writes summaries: `rule`, or an agent in this scenario.")
+    max_summary: Positive = key(512, "Maximum tokens in a summary.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -172,8 +170,10 @@ class ApprovalText(PartOrText):
 
     text_key = "question"
 
-    question: str = key("", "The question, with the call's {arguments}; empty: whether it may be called.")
-    within: Seconds | None = key(None, "Virtual seconds after which the call is refused; null: it waits.")
+    question: str = key(
+        "", "The question, with the call's {arguments}; empty: asks whether the tool may be called."
+    )
+    within: Seconds | None = key(None, "Virtual seconds after which the call is refused; null: no deadline.")
 
     model_config = ConfigDict(json_schema_extra=also_text("ApprovalText", "The question."))
 
@@ -186,8 +186,8 @@ class GuardText(PartOrText):
 
     text_key = "guard"
 
-    guard: str = key("", "A shipped guard's name, or `module:attribute`.")
-    file: str = key("", "A TOML file with tables [[guards]], relative to this scenario file.")
+    guard: str = key("", "A built-in guard's name, or `module:attribute`.")
+    file: str = key("", "A TOML file with [[guards]] tables, relative to this scenario file.")
 
     model_config = ConfigDict(
         extra="allow", json_schema_extra=also_text("GuardText", "A shipped guard, or module:attribute.")
@@ -214,44 +214,47 @@ class GuardText(PartOrText):
 
 
 class AudienceText(Part):
-    """Who uses the agent, and where: guards may apply to some tiers and environments, calls to some roles."""
+    """Who uses the agent, and where; guards can be limited to tiers and environments, and calls to roles."""
 
     role: str = key("", "The user's role.")
-    tier: str = key("", "The user's tier; empty: unknown, and guards of all tiers apply.")
+    tier: str = key("", "The user's tier; empty: unknown, so guards for all tiers apply.")
     environment: str = key(
-        "", "Where the agent runs, like `production`; empty: unknown, and guards of all environments apply."
+        "",
+        "Where the agent runs, such as `production`; empty: unknown, so guards for all environments apply.",
     )
 
 
 class LevelText(Part):
-    """One level of a ladder: a model, or a person if `model` is null."""
+    """A level in a ladder: a model, or a person if `model` is null."""
 
     name: str = Field(min_length=1, description="Name of the level.")
-    model: str | None = key(None, "The model; null: a person, who is the last level.")
-    attempts: Count = key(1, "How often the level is tried.")
-    adds: str = key("", "Text added to the task: examples, or how to divide it.")
+    model: str | None = key(None, "The model; null: a person, which must be the last level.")
+    attempts: Count = key(1, "Number of attempts at this level.")
+    adds: str = key("", "Text added to the task, such as examples or instructions for dividing it.")
     carry: Literal["nothing", "reason", "best"] = key(
         "nothing",
-        "What an attempt learns: nothing, why the previous one failed, or also the best answer so far.",
+        "What an attempt is given: nothing, why the previous attempt failed, or also the best answer so far.",
     )
-    price: Annotated[float, Field(ge=0)] | None = key(None, "US dollars per million tokens of the model.")
+    price: Annotated[float, Field(ge=0)] | None = key(
+        None, "The model's price, in US dollars per million tokens."
+    )
     question: str = key("{task}", "The question for the person, with {task} and {attempts}.")
-    within: Seconds | None = key(None, "Virtual seconds the person has; null: no limit.")
+    within: Seconds | None = key(None, "Virtual seconds for the person's answer; null: no limit.")
 
 
 class SlotsText(Part):
-    """How many runs a model serves at a time, and which is next (agent document §9)."""
+    """How many runs can use a model at the same time, and which is next (agent document §9)."""
 
-    slots: Positive = key(1, "Runs that may work at a time.")
-    waiting: Count | None = key(50, "How many more runs may wait; null: no limit.")
+    slots: Positive = key(1, "Number of runs that can work at the same time.")
+    waiting: Count | None = key(50, "Maximum number of waiting runs; null: no limit.")
     aging: Seconds | None = key(
-        60.0, "Virtual seconds of waiting that equal one level of priority; null: waiting does not count."
+        60.0, "Virtual seconds of waiting that equal one priority level; null: waiting doesn't count."
     )
     share: Seconds | None = key(
-        1.0, "Virtual seconds by which a submitter's further waiting runs count as later; null: not at all."
+        1.0, "Delay in virtual seconds for each additional waiting run from the same submitter; null: none."
     )
     preempts: Literal["never", "step"] = key(
-        "step", "Whether a more urgent run gets the slot before a working run's next request."
+        "step", "Whether a more urgent run takes the slot before a working run's next request."
     )
     full: Literal["displace", "refuse"] = key(
         "displace", "Which run is refused when too many wait: the last in order, or the new one."
@@ -259,66 +262,72 @@ class SlotsText(Part):
 
 
 class EscalationText(Part):
-    """Escalation when a task is not solved (harness document §5)."""
+    """Escalation if a task is not solved (harness document §5)."""
 
     levels: Items[LevelText] = Field(min_length=1, description="The levels, in order.")
-    contains: Items[Annotated[str, Field(min_length=1)]] = key((), "Texts that a good answer contains.")
+    contains: Items[Annotated[str, Field(min_length=1)]] = key((), "Texts that a good answer must contain.")
     checks: Items[CallableName] = key(
-        (), "Judge of answers: `module:attribute`, called with the task and the answer."
+        (), "Functions that check answers, as `module:attribute`, called with the task and the answer."
     )
-    backoff: Seconds = key(3.0, "Virtual seconds before an attempt after a temporary failure; they double.")
+    backoff: Seconds = key(3.0, "Virtual seconds to wait after a temporary failure, doubled each time.")
     longest: Seconds = key(60.0, "Maximum virtual seconds to wait.")
 
 
 class HarnessText(Part):
-    """Settings of the harness around an agent."""
+    """Settings for the harness around an agent."""
 
-    max_iterations: Positive = key(20, "Maximum iterations of the run.")
-    nudges: Count = key(3, "Nudges before the run fails.")
-    nudges_in_all: Count | None = key(12, "Total nudges of the run, regardless of progress; null: no limit.")
-    tool_timeout: Seconds | None = key(30.0, "Default timeout of tools in virtual seconds; null: none.")
-    retry_provider: bool = key(True, "Temporary failures of the provider are retried (behaviour 8).")
+    max_iterations: Positive = key(20, "Maximum number of iterations.")
+    nudges: Count = key(3, "Consecutive nudges before the run fails.")
+    nudges_in_all: Count | None = key(
+        12, "Maximum number of nudges in the run, regardless of progress; null: no limit."
+    )
+    tool_timeout: Seconds | None = key(30.0, "Default timeout for tools, in virtual seconds; null: none.")
+    retry_provider: bool = key(True, "Whether temporary provider failures are retried (behaviour 8).")
     budget: BudgetText = key(BudgetText, "The run's budget.")
-    commits: bool = key(False, "The loop commits its state at every commit point.")
-    guards: Items[GuardText] = key((), "Guards in this order: shipped ones by name, or `module:attribute`.")
+    commits: bool = key(False, "Whether the loop commits its state at every commit point.")
+    guards: Items[GuardText] = key(
+        (), "Guards, in this order: built-in guards by name, or `module:attribute`."
+    )
     audience: AudienceText = key(AudienceText, "The user and the environment, for guards.")
     watchers: Items[CallableName] = key(
-        (), "Watchers of turns: `module:attribute`, called once per run to create one."
+        (), "Watchers: `module:attribute`, called once per run to create the watcher."
     )
-    gates: Items[CallableName] = key(
-        (), "Gates before every call: `module:attribute`, called once per run to create one."
-    )
+    gates: Items[CallableName] = key((), "Gates: `module:attribute`, called once per run to create the gate.")
     approvals: dict[str, ApprovalText] = key(
-        dict, "Tools whose calls a person has to allow, with the question."
+        dict, "Tools whose calls a person must allow, with the question."
     )
     permissions: PermissionsText | None = key(None, "What calls may access; null: everything.")
-    reader: ReaderName | None = key(None, "Reader of calls in text: `rescue`, or `module:attribute`.")
+    reader: ReaderName | None = key(
+        None, "The reader for calls written as text: `rescue`, or `module:attribute`."
+    )
     dialect: str | None = key(
-        None, "The format in which the model writes calls as text; null: known from its name, if at all."
+        None, "The format in which the model writes calls as text; null: derived from its name, if known."
     )
-    chooser: CallableName | None = key(None, "Chooser of each turn's tools: `module:attribute`.")
-    compactor: CallableName | None = key(None, "Compactor of the history: `module:attribute`.")
+    chooser: CallableName | None = key(
+        None, "The function that chooses each turn's tools: `module:attribute`."
+    )
+    compactor: CallableName | None = key(None, "The function that shortens the history: `module:attribute`.")
     context: ContextText | None = key(
-        None, "A budget for prompts, kept by shortening the history; null: none."
+        None, "The prompt budget, enforced by shortening the history; null: none."
     )
-    escalation: EscalationText | None = key(None, "Escalation when a task is not solved; null: none.")
+    escalation: EscalationText | None = key(None, "Escalation if a task is not solved; null: none.")
 
 
 _ONE_END: Final[list[JsonValue]] = [{"required": ["result"]}, {"required": ["error"]}]
 
 
 class ToolResultText(Part):
-    """A scripted tool's answer to one call."""
+    """A scripted tool's answer to a call."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_END})
 
     result: JsonValue = key(None, "The result; {$argument: NAME} and {$state: KEY} are replaced by values.")
-    error: str = key("", "The exception it raises, `Type: message` or a message.")
+    error: str = key("", "The exception to raise, as `Type: message` or a message.")
     takes: Seconds = key(0.0, "Virtual seconds before the result.")
     when: dict[str, JsonValue] | None = key(
-        None, "Use the result only for a call with these arguments; the call may have others too."
+        None, "Use the result only for calls with these arguments; other arguments are ignored."
     )
-    sets: dict[str, JsonValue] = key(dict, "Values for later results, as {$state: KEY}.")
+    sets: dict[str, JsonValue] = key(dict, "Values that later results can use as {$state: KEY}.")
     repeat: Repeat = key(1, "How often the result is used; 'forever': any number of times.")
 
     @model_validator(mode="after")
@@ -332,30 +341,30 @@ def _object() -> dict[str, Any]:
 
 
 class ToolText(Part):
-    """One tool of the registry: its description for the model, and its results as data or your own code."""
+    """A tool: its description for the model, and its results as data or your own code."""
 
-    description: str = key("", "Its description for the model.")
-    parameters: dict[str, JsonValue] = key(_object, "JSON Schema (2020-12) of its arguments.")
-    tags: Items[str] = key((), "Tags to select by.")
-    timeout: Seconds | None = key(None, "Its timeout in seconds; null: the harness's.")
-    server: str | None = key(None, "Its server; it is then named SERVER__NAME.")
-    result: JsonValue = key(None, "Short for one result that repeats forever.")
-    error: str = key("", "Short for one error that is raised forever.")
+    description: str = key("", "The description for the model.")
+    parameters: dict[str, JsonValue] = key(_object, "JSON Schema (2020-12) for the arguments.")
+    tags: Items[str] = key((), "Tags for selecting tools.")
+    timeout: Seconds | None = key(None, "Timeout in virtual seconds; null: the harness's.")
+    server: str | None = key(None, "The tool's MCP server; the tool is then named SERVER__NAME.")
+    result: JsonValue = key(None, "Shorthand for a single result that repeats forever.")
+    error: str = key("", "Shorthand for a single error that is always raised.")
     takes: Seconds = key(0.0, "With `result` or `error`: virtual seconds before the result.")
     results: Items[ToolResultText] = key(
-        (), "Results in this order; all must be used, and there must be enough."
+        (), "Results, in this order; each must be used, and there must be enough for all calls."
     )
-    call: CallableName = key("", "A function `module:attribute` that does the work.")
-    asks: str = key("", "A question to a person, with the call's {arguments}; the answer is the result.")
+    call: CallableName = key("", "A function, `module:attribute`, that implements the tool.")
+    asks: str = key("", "A question for a person, with the call's {arguments}; the answer is the result.")
     access: dict[str, Access] = key(
         dict, "Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`."
     )
-    sandboxed: bool = key(False, "Its commands run in a sandbox.")
-    within: Seconds | None = key(None, "With `asks`: virtual seconds to answer; null: no limit.")
+    sandboxed: bool = key(False, "Whether the tool's commands run in a sandbox.")
+    within: Seconds | None = key(None, "With `asks`: virtual seconds for the answer; null: no limit.")
     after_crash: Literal["ask", "again", "happened", "did_not_happen"] = key(
         "ask",
-        "What to do about a call during which the process died: ask a person; call it again; "
-        "or use the result of the tool's own check: happened, with its result, or not.",
+        "What to do if the process died during a call: ask a person; call the tool again; "
+        "or assume that the tool's own check found that the call happened, with its result, or did not.",
     )
 
     @model_validator(mode="after")
@@ -373,22 +382,24 @@ class ToolText(Part):
 
 
 class ServerText(Part):
-    """An MCP server, for the tools with `server: NAME`: its list, its faults, its timeout.
+    """An MCP server for tools with `server: NAME`: its tool list, faults and timeout.
 
-    Without it, such a tool is registered like any other, under its full name.
+    Without it, these tools are registered like any others, under their full names.
     """
 
-    listed: Items[str] | None = key(None, "The tools in its first list, by their own names; null: all.")
+    listed: Items[str] | None = key(
+        None, "The tools that the server lists at first, by their own names; null: all."
+    )
     faults: Items[str] = key((), "Faults, `KIND[:TOOL][@N][=VALUE]`, as for `statek-sim serve mcp --fault`.")
-    prefix: str | None = key(None, "Prefix of its tools' names; empty: none; null: the server's name.")
-    call: Annotated[float, Field(gt=0)] = key(20.0, "Timeout of one call in virtual seconds.")
-    text: Positive = key(200_000, "Maximum characters of a result for the model.")
-    restarts: Count = key(1, "How often the server is restarted after it died.")
+    prefix: str | None = key(None, "Prefix for the tools' names; empty: none; null: the server's name.")
+    call: Annotated[float, Field(gt=0)] = key(20.0, "Timeout per call, in virtual seconds.")
+    text: Positive = key(200_000, "Maximum number of characters in a result for the model.")
+    restarts: Count = key(1, "How often the server is restarted after it dies.")
 
 
 class RefusedExpect(Part):
-    """One call that was not executed; only given keys are compared."""
+    """A call that was not executed; only the given keys are compared."""
 
     name: str | None = key(None, "The tool's name.")
-    failure: str | None = key(None, "The failure's name, like `unknown_tool`.")
-    reason: str | None = key(None, "What the model reads as its result.")
+    failure: str | None = key(None, "The failure's name, such as `unknown_tool`.")
+    reason: str | None = key(None, "What the model receives as the result.")

@@ -88,15 +88,15 @@ def _wrong(kind: str, operand: Any) -> str | None:
 
 
 class CallExpect(Part):
-    """An expected call of a tool."""
+    """An expected tool call."""
 
-    name: str = Field(description="Name of the tool, or a pattern, `search_*`.")
+    name: str = Field(description="The tool's name, or a pattern such as `search_*`.")
     args: dict[str, JsonValue] | None = Field(
         default=None,
-        description="Its arguments; null: any. A value may be `{$any: true}`, `{$regex: text}`, "
+        description="The arguments; null: any. A value can be `{$any: true}`, `{$regex: text}`, "
         "`{$range: [low, high]}` or `{$subset: {...}}`.",
     )
-    more: bool = Field(default=False, description="Arguments beside `args` are allowed.")
+    more: bool = Field(default=False, description="Whether arguments other than `args` are allowed.")
 
     @field_validator("args")
     @classmethod
@@ -119,8 +119,8 @@ class OrderedCalls(Part):
     calls: Items[CallExpect] = Field(description="The calls.")
     order: Order = Field(
         default="exact",
-        description="`exact`: these and no others. `subsequence`: in this order, with others between. `any`: "
-        "each once, with others.",
+        description="`exact`: these and no others. `subsequence`: in this order, with others in between. "
+        "`any`: each once, in any order, with others.",
     )
 
 
@@ -135,18 +135,18 @@ CallsExpect = Annotated[
 
 
 class WithinExpect(Part):
-    """A budget of a job, in reported tokens or, for requests without a report, in measured ones."""
+    """A job's budget; tokens are those reported, or measured for requests without a report."""
 
-    tokens: Count | None = Field(default=None, description="At most this many tokens.")
-    turns: Count | None = Field(default=None, description="At most this many answers of the model.")
+    tokens: Count | None = Field(default=None, description="Maximum number of tokens.")
+    turns: Count | None = Field(default=None, description="Maximum number of model answers.")
     cost: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="At most this much, in US dollars."
+        default=None, description="Maximum cost in US dollars."
     )
     prices: Items[Annotated[float, Field(ge=0)]] | None = Field(
         default=None,
         min_length=2,
         max_length=2,
-        description="US dollars for a million prompt tokens and a million completion tokens.",
+        description="US dollars per million prompt tokens and per million completion tokens.",
     )
 
     @model_validator(mode="after")

@@ -57,10 +57,10 @@ def _check_companions(
 
 
 class After(Part):
-    """A moment in the run, immediately after which an event happens."""
+    """A tool call immediately after which an event happens."""
 
-    tool: str = Field(description="A tool of this name returned or raised.")
-    call: Positive = key(1, "Which of its calls, from 1, counted over all jobs (or over `job`).")
+    tool: str = Field(description="The tool's name; the event happens when the call returns or raises.")
+    call: Positive = key(1, "Which of the tool's calls, starting from 1, across all jobs (or in `job`).")
     job: Name | None = key(None, "Count only this job's calls.")
 
 
@@ -79,35 +79,35 @@ _EVENT_RULES: Final[dict[str, JsonValue]] = {
 
 
 class Event(Part):
-    """One external event, with exactly one of `at` and `after`, and exactly one action."""
+    """An external event with exactly one action, and either `at` or `after`."""
 
     model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
 
-    at: Moment = key(0.0, "Virtual second at which it happens.")
-    after: After | None = key(None, "The moment that it follows immediately.")
+    at: Moment = key(0.0, "Virtual second at which the event happens.")
+    after: After | None = key(None, "The tool call that the event immediately follows.")
 
-    resolve: str = key("", "The future of this name gets `value`.")
-    fail: str = key("", "The condition of the future of this name raises `error`.")
-    push: str = key("", "This job gets the user message `message`.")
-    notify: str = key("", "This job gets the notification `message`.")
-    complete: str = key("", "The subtask of this id completes with `result` or `error`.")
+    resolve: str = key("", "Resolves the future with this name to `value`.")
+    fail: str = key("", "Makes the condition of the future with this name raise `error`.")
+    push: str = key("", "Sends the user message `message` to this job.")
+    notify: str = key("", "Sends the notification `message` to this job.")
+    complete: str = key("", "Completes the subtask with this id with `result` or `error`.")
     crash: Literal["worker"] = key(
-        "worker", "The worker dies: steps in flight are lost. Engine agent: every run of the process stops."
+        "worker", "Kills the worker: steps in flight are lost. Engine agent: every run in the process stops."
     )
     restart: Literal["worker"] = key(
         "worker",
-        "A new worker continues with what is durable. Engine agent: runs go on from their last commit.",
+        "Starts a new worker that continues from the stored state. Engine agent: runs continue from their last commit.",
     )
-    start: str = key("", "This declared job is created now, not at the beginning.")
+    start: str = key("", "Creates this declared job now rather than at the beginning.")
 
     answer: str = key("", "A person answers this job's oldest open question with `message`.")
-    refuse: str = key("", "A person refuses what this job's oldest open question asks, for `message`.")
+    refuse: str = key("", "A person refuses this job's oldest open question, with `message` as the reason.")
 
-    value: JsonValue = key(None, "Value of a resolved future.")
-    message: str = key("", "Text of a user message, notification or answer.")
-    question: str = key("", "Words in the intended question, if it is not the oldest.")
-    error: str = key("", "Error text of a failed future or subtask.")
-    result: JsonValue = key(None, "Result of a completed subtask.")
+    value: JsonValue = key(None, "Value for a resolved future.")
+    message: str = key("", "Text of the user message, notification or answer.")
+    question: str = key("", "Text contained in the question to answer, if it is not the oldest.")
+    error: str = key("", "Error text for a failed future or subtask.")
+    result: JsonValue = key(None, "Result for a completed subtask.")
 
     @property
     def action(self) -> EventAction:
@@ -165,35 +165,35 @@ RESTART: Final = 60.0
 
 
 class Deviation(Part):
-    """One departure from the undisturbed run, with exactly one action."""
+    """A deviation from the uninterrupted run, with exactly one action."""
 
     model_config = ConfigDict(json_schema_extra=_DEVIATION_RULES)
 
-    kill: Count = key(0, "The worker dies after this event of the trace (0: before the first event).")
+    kill: Count = key(0, "The worker dies after this trace event (0: before the first event).")
     lose: Positive = key(
         1,
-        "Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
-        "outside of the store are not.",
+        "Like `kill`, but the store is restored to `to_event`: later commits are lost, but actions "
+        "outside the store are not.",
     )
-    silent: Count = key(
-        0, "The worker dies only after this many further durable changes that are not events."
-    )
+    silent: Count = key(0, "The worker dies only after this many more durable changes that are not events.")
     restart: Seconds | None = key(RESTART, "Virtual seconds until a new worker starts; null: never.")
-    what: str = key("", "The last action before the deviation, for readers.")
+    what: str = key("", "The last action before the deviation, for information only.")
     to_event: Count = key(0, "The event after which the store was last committed.")
 
-    fault: Fault = key("429", "One request fails this way before its reply.")
-    job: Name | None = key(None, "Whose request.")
-    reply: Positive = key(1, "Which of the job's replies, from 1.")
+    fault: Fault = key("429", "A request fails like this before it gets its reply.")
+    job: Name | None = key(None, "The job that makes the request.")
+    reply: Positive = key(1, "Which of the job's replies, starting from 1.")
 
-    move: Positive = key(1, "This event of the scenario, from 1, happens at another time.")
-    to: Moment = key(0.0, "The time: a virtual second.")
+    move: Positive = key(1, "This event in the scenario, starting from 1, happens at a different time.")
+    to: Moment = key(0.0, "The new time, in virtual seconds.")
 
-    choose: Positive = key(1, "At this choice between ready jobs, from 1, another one steps first.")
-    first: Name | None = key(None, "Which job.")
+    choose: Positive = key(
+        1, "At this choice between ready jobs, starting from 1, a different job runs first."
+    )
+    first: Name | None = key(None, "The job that runs first.")
 
-    limit: LimitName = key(LimitName.MAX_TURNS, "This limit of the harness has another value.", strict=False)
-    value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = key(0, "Which.")
+    limit: LimitName = key(LimitName.MAX_TURNS, "This harness limit has a different value.", strict=False)
+    value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = key(0, "The limit's value.")
 
     @property
     def action(self) -> DeviationAction:

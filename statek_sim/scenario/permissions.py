@@ -29,18 +29,18 @@ _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
 
 
 class RuleText(Part):
-    """One rule, with exactly one of these keys; the value is a pattern.
+    """A rule, with exactly one of these keys; the value is a pattern.
 
     `*` matches any text; in paths, `*` matches any text within a name, and `**` any number of names.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
-    tool: str = key("", "The name of a tool.")
+    tool: str = key("", "A tool name.")
     read: str = key("", "A path, absolute or from `root`.")
     write: str = key("", "A path, absolute or from `root`.")
     host: str = key("", "A host; `*` covers every host except this machine and its network.")
-    command: str = key("", "A simple command of a shell.")
+    command: str = key("", "A simple shell command.")
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
@@ -65,11 +65,11 @@ class FileText(PartOrText):
 
     text_key = "link"
 
-    kind: Literal["file", "folder", "other"] = key("file", "What it is.")
-    link: str = key("", "It is a link, and leads here.")
-    names: Positive = key(1, "How many names the file has: hard links.")
+    kind: Literal["file", "folder", "other"] = key("file", "The kind of file.")
+    link: str = key("", "The target, if this is a link.")
+    names: Positive = key(1, "Number of hard links to the file.")
 
-    model_config = ConfigDict(json_schema_extra=also_text("FileText", "It is a link, and leads here."))
+    model_config = ConfigDict(json_schema_extra=also_text("FileText", "The target, if this is a link."))
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:
@@ -79,20 +79,22 @@ class FileText(PartOrText):
 
 
 class PermissionsText(Part):
-    """What an agent's calls may access: rules apply in the order deny, ask, allow; anything else is refused.
+    """What an agent's calls may access. Rules apply in the order deny, ask, allow; anything else is refused.
 
     Source: the agent document §8.
     """
 
     root: Annotated[str, Field(pattern="^/")] = key(
-        "/workspace", "Absolute folder that relative paths and patterns start at."
+        "/workspace", "Absolute folder to which paths and patterns are relative."
     )
-    allow: Items[RuleText] = key((), "What may be done.")
-    ask: Items[RuleText] = key((), "Accesses that a person has to allow.")
+    allow: Items[RuleText] = key((), "Accesses that are allowed.")
+    ask: Items[RuleText] = key((), "Accesses that a person must allow.")
     deny: Items[RuleText] = key((), "Accesses that are always refused.")
-    protected: Items[str] = key(PROTECTED, "Names that are never written to or below.")
+    protected: Items[str] = key(
+        PROTECTED, "Names of files and folders that are never written to, including their contents."
+    )
     within: Seconds | None = key(None, "Virtual seconds for a person's answer; null: no limit.")
-    hard_links: bool = key(False, "Files with several names may be read and written.")
+    hard_links: bool = key(False, "Whether files with several hard links can be read and written.")
     files: dict[Annotated[str, Field(pattern="^/")], FileText] = key(
         dict, "The files on the disk, by absolute path; nothing else exists."
     )

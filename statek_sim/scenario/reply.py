@@ -30,11 +30,11 @@ _ALONE: Final = ("tools", "python", "http", "timeout", "body", "call")
 
 
 class TextMatch(Part):
-    """A condition on a text; all given parts must hold."""
+    """A condition on a text; all given keys must match."""
 
     contains: str = key("", "The text contains this.")
     equals: str = key("", "The text is exactly this.")
-    matches: str = key("", "This regular expression (Python's `re.search`) finds something.")
+    matches: str = key("", "This regular expression matches the text (Python's `re.search`).")
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -61,19 +61,19 @@ _ONE_DEMAND: Final[list[JsonValue]] = [
 
 
 class When(Part):
-    """A condition on the request; all given parts must hold."""
+    """A condition on the request; all given keys must match."""
 
     last_message: TextMatch | None = key(None, "Condition on the content of the last message.")
     tool_result: TextMatch | None = key(
-        None, "Condition on the content of the last message with role `tool`."
+        None, "Condition on the content of the last message with the role `tool`."
     )
-    turn: Positive | None = key(None, "The job's LLM turn, from 1.")
-    attempt: Positive | None = key(None, "The attempt at that turn, from 1; 2 is the first retry.")
+    turn: Positive | None = key(None, "The job's LLM turn, starting from 1.")
+    attempt: Positive | None = key(None, "The attempt on that turn, starting from 1; 2 is the first retry.")
     at: Moment | None = key(None, "The request is made at or after this virtual second.")
-    model: TextMatch | None = key(None, "Condition on the name of the model.")
+    model: TextMatch | None = key(None, "Condition on the model's name.")
     headers: dict[str, TextMatch] | None = key(
         None,
-        "Conditions on HTTP headers, by name in any case; only a request to a fake server has any.",
+        "Conditions on HTTP headers, by case-insensitive name; only requests to a fake server have headers.",
         min_length=1,
     )
 
@@ -87,39 +87,37 @@ class When(Part):
 
 
 class ToolCall(Part):
-    """One tool call in a reply."""
+    """A tool call in a reply."""
 
-    name: str = Field(description="Name of the tool, known or not.")
+    name: str = Field(description="The tool's name, which can be unknown.")
     args: dict[str, JsonValue] = key(dict, "Arguments, sent as a JSON object.")
-    id: str | None = key(None, "The provider's id of the call; default: numbered per run.")
+    id: str | None = key(None, "The call's id; default: numbered per run.")
 
 
 class UsageReport(Part):
-    """The provider's report about one call: omitted counts are 0, null is sent as null."""
+    """The usage that the provider reports for a request: omitted counts are 0, null is sent as null."""
 
     prompt: Count | None = key(None, "`prompt_tokens`.")
     completion: Count | None = key(None, "`completion_tokens`.")
     cached: Count | None = key(None, "`prompt_tokens_details.cached_tokens`, part of `prompt`.")
-    cost: Annotated[float, Field(ge=0)] | None = key(None, "Reported cost of the call, in USD.")
+    cost: Annotated[float, Field(ge=0)] | None = key(None, "Reported cost of the request, in US dollars.")
 
 
 class CitationText(Part):
-    """A web page that a text cites."""
+    """A web page cited in a text."""
 
-    url: str = Field(description="Address of the page.")
-    title: str = key("", "Its title.")
-    span: str = key("", "The part of the text that cites it; empty: all of it.")
-    quote: str = key("", "The cited text of the page, for Anthropic; empty: the span.")
+    url: str = Field(description="The page's address.")
+    title: str = key("", "The page's title.")
+    span: str = key("", "The part of the text that cites the page; empty: the whole text.")
+    quote: str = key("", "The text cited from the page, for Anthropic; empty: the span.")
 
 
 class TokenText(Part):
-    """A token of a text, with its log probability."""
+    """A token in a text, with its log probability."""
 
     token: str = Field(description="The token.")
     logprob: Annotated[float, Field(le=0)] = Field(description="Its log probability.")
-    others: dict[str, Annotated[float, Field(le=0)]] = key(
-        dict, "Log probabilities of other tokens in its place."
-    )
+    others: dict[str, Annotated[float, Field(le=0)]] = key(dict, "Log probabilities of alternative tokens.")
 
 
 Usage = Annotated[
@@ -169,34 +167,35 @@ _REPLY_RULES: Final[dict[str, JsonValue]] = {
 
 
 class Reply(Part):
-    """One scripted reply, with exactly one of code, text, tools, python, http, timeout, body, call."""
+    """A scripted reply, with exactly one of code, text, tools, python, http, timeout, body, call."""
 
     model_config = ConfigDict(json_schema_extra=_REPLY_RULES)
 
-    code: str = key("", "Python; fenced as the job's chat style requires. May come with `tools`.")
-    text: str | None = key("", "Exactly this content (null: no content). May come with `tools`.")
+    code: str = key("", "Python code, fenced as the job's chat style requires. Can be combined with `tools`.")
+    text: str | None = key("", "Exactly this content (null: no content). Can be combined with `tools`.")
     tools: Items[ToolCall] = key((), "Tool calls, in this order.", min_length=1)
-    python: str = key("", "Short for one `python_cli` tool call with this code.")
-    http: Annotated[int, Field(ge=400, le=599)] = key(500, "Fault: this HTTP status, no reply.")
-    timeout: Literal[True] = key(True, "Fault: the provider does not answer in time.")
+    python: str = key("", "Shorthand for one `python_cli` tool call with this code.")
+    http: Annotated[int, Field(ge=400, le=599)] = key(500, "Fault: this HTTP status instead of a reply.")
+    timeout: Literal[True] = key(True, "Fault: the provider doesn't answer in time.")
     body: Body = key("", "The raw HTTP body; a mapping or list is sent as JSON.")
-    call: CallableName = key("", "Python callable `module:attribute` that answers the request.")
+    call: CallableName = key("", "A Python callable, `module:attribute`, that answers the request.")
 
     latency: Seconds = key(0.0, "Virtual seconds until the reply arrives.")
-    usage: Usage = key(None, "Reported usage; default: the body has no `usage` key.")
-    when: When | None = key(None, "Use this reply only for such a request.")
+    usage: Usage = key(None, "Reported usage; default: none (the body has no `usage` key).")
+    when: When | None = key(None, "Use this reply only for requests that meet this condition.")
     repeat: Repeat = key(1, "How often the reply is used; 'forever': any number of times.")
-    truncated: bool = key(False, "The reply is cut off: finish_reason is `length`.")
+    truncated: bool = key(False, "Whether the reply is cut off (finish_reason `length`).")
     retry_after: Seconds | None = key(None, "`Retry-After` header of an HTTP fault, in seconds.")
     malformed_arguments: str = key("", "Send this text as the arguments of the last tool call.")
     mistaken: bool = key(
-        False, "The calls are wrong on purpose: a served script does not compare them with the offered tools."
+        False,
+        "Whether the calls are wrong on purpose; a served script then doesn't compare them with the offered tools.",
     )
-    job: Name | None = key(None, "Only this job may use the reply.")
+    job: Name | None = key(None, "The only job that can use the reply.")
     thinking: str = key("", "The model's thinking before its answer.")
-    refuses: bool = key(False, "The text says why the model refuses to answer.")
-    citations: Items[CitationText] = key((), "Pages that the text cites.")
-    logprobs: Items[TokenText] = key((), "Log probabilities of the tokens that the text consists of.")
+    refuses: bool = key(False, "Whether the text is a refusal.")
+    citations: Items[CitationText] = key((), "Pages cited in the text.")
+    logprobs: Items[TokenText] = key((), "The text's tokens, with their log probabilities.")
 
     @property
     def kind(self) -> ReplyKind:

@@ -67,21 +67,23 @@ Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 class Limits(Part):
     """Harness limits that override the preset's; null: unlimited ("Harness Policies", Completion-Based Extension)."""
 
-    max_turns: Limit | None = key(None, "LLM turns of a job; null: unlimited.")
-    max_exceptions: Limit | None = key(None, "Exceptions of a job in total; null: unlimited.")
+    max_turns: Limit | None = key(None, "Maximum LLM turns per job; null: unlimited.")
+    max_exceptions: Limit | None = key(None, "Maximum total exceptions per job; null: unlimited.")
     max_consecutive_exceptions: Limit | None = key(
-        None, "Longest streak of failing LLM turns; null: unlimited."
+        None, "Maximum consecutive LLM turns with an exception; null: unlimited."
     )
-    max_token_usage: Limit | None = key(None, "Approximate tokens of a job; null: unlimited.")
-    limit_extension_per_completion: Extension = key(0.0, "Extension per completed unit of work.")
+    max_token_usage: Limit | None = key(None, "Maximum estimated tokens per job; null: unlimited.")
+    limit_extension_per_completion: Extension = key(
+        0.0, "Extension of the limits per completed unit of work."
+    )
 
 
 class Budget(Part):
-    """Overrides of the limits on one execution of model-written code."""
+    """Overrides the limits on each block of model-written code."""
 
-    loop_iterations: Positive = key(1_000_000, "Passes of loops.")
-    allocation: Positive = key(64_000_000, "Estimated bytes that one execution may build.")
-    call_depth: Positive = key(250, "Depth of nested calls.")
+    loop_iterations: Positive = key(1_000_000, "Loop iterations.")
+    allocation: Positive = key(64_000_000, "Estimated bytes that a block may create.")
+    call_depth: Positive = key(250, "Maximum depth of nested calls.")
 
 
 class QueueItem(PartOrText):
@@ -90,16 +92,16 @@ class QueueItem(PartOrText):
     text_key = "id"
 
     id: str = Field(description="The item's id.")
-    status: ItemStatus = key("READY", "Status at the start.")
-    owner: str | None = key(None, "Who holds the claim at the start.")
+    status: ItemStatus = key("READY", "Initial status.")
+    owner: str | None = key(None, "Initial owner of the claim.")
 
     model_config = ConfigDict(json_schema_extra=also_text("QueueItem", "The item's id."))
 
 
 class Queue(Part):
-    """The durable work queue of the built-in world."""
+    """The built-in world's durable work queue."""
 
-    owner: str = key("worker-1", "Id of the owner that the world object `owner` stands for.")
+    owner: str = key("worker-1", "The id of the built-in world's `owner` object.")
     items: Items[QueueItem] = key((), "Work items, in the order in which they are claimed.")
 
 
@@ -114,110 +116,118 @@ class ReminderText(Part):
     """A reminder added to the conversation."""
 
     text: str = Field(description="Text of the reminder.")
-    min_dialog_len: Count | None = key(None, "Length of the dialog from which it is given.")
-    recurring: Literal[True] = key(True, "Given after every final text; STATEK has no other kind.")
+    min_dialog_len: Count | None = key(None, "Minimum dialog length before the reminder is sent.")
+    recurring: Literal[True] = key(True, "Sent after every final text; STATEK has no other kind.")
 
 
 class AgentText(Part):
-    """One agent."""
+    """An agent."""
 
     prompt: str = key("", "System prompt.")
     model: str = key("gpt-4o", "Model name, as in the agent's metadata.")
-    chat_style: ChatStyle | None = key(None, "Chat style; null: the setting's, or the agent kind's.")
-    dialog: bool = key(False, "A dialog agent: its replies are delivered to the user.")
-    tools: Items[ToolName] = key((), "Tools: names of the built-in world, or `module:attribute`.")
-    tools_scope: str | None = key(None, "The LLM_TOOLS_SCOPE metadata, like `ALL -panic`.")
+    chat_style: ChatStyle | None = key(
+        None, "Chat style; null: from the settings, or the default for this kind of agent."
+    )
+    dialog: bool = key(False, "Whether this is a dialog agent, whose replies are delivered to the user.")
+    tools: Items[ToolName] = key((), "Tools: names from the built-in world, or `module:attribute`.")
+    tools_scope: str | None = key(None, "The LLM_TOOLS_SCOPE metadata, such as `ALL -panic`.")
     temperature: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Sampling temperature.")
     warmup: str | None = key(None, "The agent's warmup; blocks separated by `#----------` lines.")
     answer_tool: bool = key(True, "Whether a dialog agent has the `answer` tool.")
-    reminder: ReminderText | None = key(None, "A reminder.")
-    metadata: dict[str, Scalar] = key(dict, "Further prompt metadata, by KEY.")
-    layers: LayersText = key(LayersText, "Engine agent: layers of the system block after `prompt`.")
-    offer: OfferText = key(OfferText, "Engine agent: which tools are offered; default: all.")
-    workflow: StepsText = key(StepsText, "Engine agent: steps that the final answer waits for.")
-    harness: HarnessText = key(HarnessText, "Engine agent: its settings.")
+    reminder: ReminderText | None = key(None, "A reminder to the model.")
+    metadata: dict[str, Scalar] = key(dict, "Additional prompt metadata, by KEY.")
+    layers: LayersText = key(LayersText, "Engine agent: layers added to the system block after `prompt`.")
+    offer: OfferText = key(OfferText, "Engine agent: which tools to offer; default: all.")
+    workflow: StepsText = key(StepsText, "Engine agent: steps required before the final answer.")
+    harness: HarnessText = key(HarnessText, "Engine agent: harness settings.")
 
 
 class JobText(Part):
-    """One declared job."""
+    """A declared job."""
 
-    agent: str | None = key(None, "Role of its agent; may be left out when there is only one.")
+    agent: str | None = key(None, "The agent's role; optional if there is only one agent.")
     message: str | None = key(None, "First user message.")
     locals: dict[str, JsonValue] = key(
-        dict, "Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects."
+        dict,
+        "Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} refer to objects.",
     )
     warmup: str | None = key(None, "Dynamic warmup, run before the agent's.")
-    parent: str | None = key(None, "The job that delegated this one; it must be declared earlier.")
+    parent: str | None = key(None, "The job that delegated this one, which must be declared earlier.")
     subtask: str | None = key(None, "Id of the parent's subtask that this job works on.")
-    at: Moment = key(0.0, "Virtual second at which it is created, unless a start event does.")
+    at: Moment = key(0.0, "Virtual second at which the job is created, unless a `start` event creates it.")
     priority: Annotated[int, Field(ge=1, le=10)] = key(
         5, "Engine agent, with `slots`: 1 (urgent) to 10 (background)."
     )
-    submitter: str = key("", "Engine agent, with `slots`: who submitted it, its own name by default.")
+    submitter: str = key("", "Engine agent, with `slots`: who submitted the job; default: the job's name.")
 
 
 class Shared(Part):
     """Keys of both `defaults` and a scenario."""
 
-    engine: Engine = key("statek", "Who runs it: STATEK's jobs, or the agent that calls tools.")
-    source: str = key("", "Document and section the scenario comes from.")
-    tags: Items[str] = key((), "Free words to select by.")
+    engine: Engine = key(
+        "statek", "The engine that runs the scenario: STATEK jobs, or the tool-calling agent."
+    )
+    source: str = key("", "The document and section that the scenario is based on.")
+    tags: Items[str] = key((), "Tags for selecting scenarios.")
     profiles: Items[Profile] = key(
         DEFAULT_PROFILES,
-        f"Behaviour profiles it holds for; {', '.join(semantics.PART_OF)} only where it is named. "
-        "Engine agent: hardened, its only one.",
+        f"Behaviour profiles under which the scenario runs; {', '.join(semantics.PART_OF)} only if named. "
+        "Engine agent: only `hardened`.",
         min_length=1,
     )
-    preset: str = key("default", "default, local, interactive, batch, or the path of a .env file.")
-    limits: Limits = key(Limits, "Harness limits over the preset's.")
+    preset: str = key("default", "default, local, interactive, batch, or the path to a .env file.")
+    limits: Limits = key(Limits, "Harness limits that override the preset.")
     settings: dict[str, Scalar] = key(dict, "Other STATEK settings, by field name.")
-    seed: int = key(0, "Seed of everything random.")
-    order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs get their step.")
-    max_concurrency: Positive = key(100, "Job steps that may be in flight at once.")
+    seed: int = key(0, "Seed for everything random.")
+    order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs take steps.")
+    max_concurrency: Positive = key(100, "Maximum number of concurrent job steps.")
     until: Annotated[float, Field(gt=0)] = key(
         FOREVER,
-        "Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
+        "Virtual second at which the run ends, even if work remains; default: when nothing is left to do.",
     )
-    budget: Budget = key(Budget, "Bounds on model-written code.")
+    budget: Budget = key(Budget, "Limits on model-written code.")
     world: World = key(World, "The work queue and the external events.")
-    tools: dict[ServedName, ToolText] = key(dict, "Engine agent: the registry's tools, by name.")
+    tools: dict[ServedName, ToolText] = key(dict, "Engine agent: tools, by name.")
     servers: dict[Name, ServerText] = key(
-        dict, "Engine agent: MCP servers, by the name that tools say under `server`."
+        dict, "Engine agent: MCP servers, by the name given in a tool's `server`."
     )
-    task_types: dict[str, Items[str]] = key(dict, "Engine agent: names of tools by type of task.")
+    task_types: dict[str, Items[str]] = key(dict, "Engine agent: tool names by task type.")
     slots: SlotsText | None = key(
-        None, "Engine agent: the slots that its runs share; without them no run waits for another."
+        None, "Engine agent: slots shared by its runs; null: runs don't wait for each other."
     )
     agents: dict[Name, AgentText] = key(dict, "Agents by role.")
     jobs: dict[Name, JobText] = key(
-        dict, "Jobs by name, created in this order; default, without loops: `main` of the only agent."
+        dict,
+        "Jobs by name, created in this order; default, if there are no loops: `main`, for the only agent.",
     )
     loops: Items[Name] = key(
-        (), "Roles of agents with an agentic loop: a job per item that is READY in the queue."
+        (), "Roles of agents with an agentic loop, which creates a job per READY item in the queue."
     )
     script: dict[str, Items[Reply]] = key(dict, "Scripted replies per agent role, or per job as `job:NAME`.")
     events: Items[Event] = key((), "External events.")
     goes_bad: dict[Name, Positive] = key(
         dict,
-        "Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
-        "(1: from its start). The gate counts from there; a run is the same without it.",
+        "Runaway jobs: the job's name, and the LLM turn from which it does more harm than good "
+        "(1: from the start). The gate counts from there; the run itself is not affected.",
     )
-    expect: Expect = key(Expect, "Expectations; only given keys are checked.")
-    expect_in: dict[Profile, Expect] = key(dict, "Expectations of one profile, merged over `expect`.")
+    expect: Expect = key(Expect, "Expectations; only the given keys are checked.")
+    expect_in: dict[Profile, Expect] = key(dict, "Expectations per profile, merged over `expect`.")
 
 
 class Defaults(Shared):
-    """A partial scenario that is merged into every scenario of the file."""
+    """A partial scenario that is merged into every scenario in the file."""
 
 
 class ScenarioText(Shared):
-    """One scenario as written, after merging the defaults."""
+    """A scenario as written, after the defaults are merged in."""
 
     id: Id = Field(description="Unique among all loaded scenarios.")
-    title: Annotated[str, Field(min_length=1)] = Field(description="What it shows, in one sentence.")
-    proves: Items[str] = key((), "Ids of normative statements that it proves.")
+    title: Annotated[str, Field(min_length=1)] = Field(
+        description="What the scenario shows, in one sentence."
+    )
+    proves: Items[str] = key((), "Ids of the normative statements that the scenario proves.")
     deviations: Items[Deviation] = key(
-        (), "Deviations of this run from the undisturbed one, as `statek-sim explore` writes them."
+        (), "Deviations from the uninterrupted run, as written by `statek-sim explore`."
     )
     violates: str = key("", "The violated invariant, which `explore --replay` checks.")
 
@@ -280,6 +290,6 @@ class FileHead(Part):
 class ScenarioFile(Part):
     """A scenario file as the published schema describes it."""
 
-    suite: Id = key("", "Name of the suite; default: the folder that holds the file.")
-    defaults: Defaults = key(Defaults, "Merged under every scenario of the file.")
+    suite: Id = key("", "The suite's name; default: the name of the file's folder.")
+    defaults: Defaults = key(Defaults, "Defaults for every scenario in the file.")
     scenarios: Items[ScenarioText] = Field(min_length=1, description="The scenarios.")
