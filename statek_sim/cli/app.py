@@ -1,4 +1,4 @@
-"""The command line: its commands, and the process with its streams and exit code."""
+"""The command-line application: commands, standard streams and exit codes."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Models and clients": ("cassette", "serve"),
 }
-"""The headings of `statek-sim --help`, each with its commands."""
+"""The headings in `statek-sim --help`, each with its commands."""
 
 _MODULES: Final[Mapping[str, str]] = {"list": "listing"}
-"""The modules of commands whose module has a different name."""
+"""Modules whose names differ from their commands'."""
 
 
 class HelpText(Protocol):
-    """The part of click's help formatter that `Commands` uses."""
+    """The methods of click's help formatter that `Commands` uses."""
 
     width: int
 
     def section(self, name: str) -> AbstractContextManager[None]:
-        """Begin a section under a heading."""
+        """Start a section with a heading."""
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Write a list of rows, each a name and its description."""
+        """Write rows of names and descriptions."""
 
 
 class Commands(TyperGroup):
-    """A group that lists its commands under headings; commands without a heading come last."""
+    """A command group whose help lists commands under headings; commands without a heading come last."""
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
-        """Write the list of commands into the help."""
+        """Write the command list to the help."""
         listed = {name for names in HEADINGS.values() for name in names}
         rest = tuple(name for name in self.commands if name not in listed)
         widest = max(map(len, self.commands))
@@ -70,14 +70,14 @@ class Commands(TyperGroup):
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Import the module of the command in `arguments[0]`, or the modules of all commands if that is no command."""
+    """Import the module for the command in `arguments[0]`, or every command's module if that is not a command."""
     names = [name for listed in HEADINGS.values() for name in listed]
     for name in arguments[:1] if arguments and arguments[0] in names else names:
         importlib.import_module(f"statek_sim.cli.{_MODULES.get(name, name)}")
 
 
 def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:
-    """Return the arguments with the words `help` and `version` replaced by `--help` and `--version`."""
+    """Return the arguments with `help` and `version` replaced by `--help` and `--version`."""
     match arguments:
         case ["help", *words]:
             return [*words, "--help"]
@@ -98,13 +98,13 @@ def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
         if word not in commands:
             meant = suggestion(word, commands) if group else _meant(word, commands)
             listing = f"statek-sim help {group}".strip()
-            return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
+            return f"No such command {group + word!r}.{meant} `{listing}` lists the commands"
         group, commands = f"{group}{word} ", _inside(commands[word])
     return None
 
 
 def _inside(command: object) -> Mapping[str, Any]:
-    """Return the commands of a group; empty for a command that is not a group."""
+    """Return a group's commands; empty for a command that is not a group."""
     return getattr(command, "commands", {})
 
 
@@ -150,7 +150,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line (default: this process's) and exit with its code."""
+    """Run the command line and exit with its code; by default, use `sys.argv`."""
     if arguments is None:
         gc.set_threshold(*GARBAGE)
     for stream in (sys.stdout, sys.stderr):
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _exit_code(arguments: Sequence[str]) -> int | str | None:
-    """Run a command and return its exit code; bad input and errors of the system are printed as one line."""
+    """Run a command and return its exit code; print bad input and system errors as one line."""
     try:
         here = os.getcwd()
         if here not in sys.path:
@@ -191,16 +191,16 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
 
 
 def _check_not_empty(arguments: Sequence[str]) -> None:
-    """Refuse an empty argument, which an unset shell variable causes: as a path it would be the current folder."""
+    """Reject empty arguments, which come from unset shell variables: as a path, one would mean the current folder."""
     for place, word in enumerate(arguments):
         before = arguments[place - 1] if place else ""
         if not word or (word.startswith("--") and word.endswith("=")):
             subject = word.rstrip("=") or (before if before.startswith("-") else f"argument {place + 1}")
-            raise BadInput(f"{subject}: the value is empty; for a path, `.` is the current folder")
+            raise BadInput(f"{subject}: empty value; use `.` for the current folder")
 
 
 def error_line(error: BadInput | OSError | UnicodeDecodeError) -> str:
-    """Return the line that describes bad input, or a problem with a file or a connection."""
+    """Return a one-line description of bad input, or of a file or connection error."""
     match error:
         case BrokenPipeError():
             return "standard output: the reader closed the pipe"
@@ -212,7 +212,7 @@ def error_line(error: BadInput | OSError | UnicodeDecodeError) -> str:
 
 
 def _drop_output() -> None:
-    """Discard output that cannot be written; otherwise Python tries again at exit and prints a traceback."""
+    """Discard output that cannot be written; otherwise Python retries at exit and prints a traceback."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -220,7 +220,7 @@ def _drop_output() -> None:
 
 
 def _command(arguments: Sequence[str] = ()) -> Callable[..., object]:
-    """Return the command line with the modules that `arguments` need, and without Python types in the help."""
+    """Return the command line with the modules that `arguments` need, hiding Python types in the help."""
     load_commands(arguments)
     command = typer.main.get_command(app)
     _name_only(command)
@@ -237,4 +237,4 @@ def _name_only(command: object) -> None:
 
 
 def _no_type(ctx: object) -> None:
-    """Show nothing about an argument's type."""
+    """Hide an argument's type."""

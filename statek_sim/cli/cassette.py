@@ -38,14 +38,15 @@ app.add_typer(cassette, name="cassette")
 
 @cassette.command()
 def scan(
-    paths: Annotated[list[Path], argument("PATH", "Cassettes, or folders of them.")],
+    paths: Annotated[list[Path], argument("PATH", "Cassette files or folders.")],
     secret_name: options.SecretNameOption = None,
     secret_pattern: options.SecretPatternOption = None,
 ) -> None:
     """Find credentials in cassettes.
 
-    Scans cassettes of this and other tools, streamed bodies included. Shows the first four characters of a finding.
-    Exits 1 for a finding, and for a file or body that cannot be scanned completely. Suspicious text is only a warning.
+    Scans cassettes from this and other tools, including streamed bodies. Shows the first four characters of each
+    finding. Exits 1 on a finding, and on a file or body that cannot be scanned completely. Suspicious text is only a
+    warning.
 
     Example: statek-sim cassette scan cassettes
     """
@@ -84,13 +85,13 @@ def diff(
     new: Annotated[Path, argument("NEW", "The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        option("NAME", "Match requests without this part, such as body.metadata (repeatable)."),
+        option("NAME", "Ignore this part when matching requests, such as body.metadata (repeatable)."),
     ] = None,
 ) -> None:
     """Show what a new recording changed.
 
-    Compares replies, tool calls, token usage and model versions; ignores ids and times. A body in an unknown format is
-    reported, and compared as JSON or text. Exits 1 when the cassettes differ.
+    Compares replies, tool calls, token usage and model versions; ignores ids and times. Bodies in an unknown format are
+    reported and compared as JSON or text. Exits 1 when the cassettes differ.
 
     Example: statek-sim cassette diff old.yaml new.yaml
     """
@@ -111,10 +112,10 @@ def diff(
 def orphans(
     paths: Annotated[
         list[Path] | None,
-        argument("PATH", "Folders of tests. Default: the current one."),
+        argument("PATH", "Test folders. Default: the current folder."),
     ] = None,
 ) -> None:
-    """List the cassettes that no test uses.
+    """List cassettes that no test uses.
 
     Collects the tests with pytest, without running them. Exits 1 when a cassette is unused.
 
@@ -126,7 +127,7 @@ def orphans(
     folders = paths or [Path()]
     for folder in folders:
         if not folder.is_dir():
-            raise BadInput(f"{folder}: expected a folder of tests")
+            raise BadInput(f"{folder}: expected a test folder")
     found = cassettes_under(folders)
     left = unused(found, _used(folders)) if found else []
     here = Path.cwd()
@@ -137,7 +138,7 @@ def orphans(
 
 
 def _used(folders: list[Path]) -> list[Path]:
-    """Return the cassettes of the tests that pytest collects; raises `BadInput` when it cannot collect them."""
+    """Return the cassettes used by the tests that pytest collects; raises `BadInput` when collection fails."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "cassettes"
         command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={target}"]
@@ -153,12 +154,10 @@ CASSETTES: Final = Path("cassettes")
 PathsArgument = Annotated[list[Path], argument("SCENARIO", "Scenario files or folders.")]
 ProviderOption = Annotated[
     str,
-    option(
-        "NAME", "The provider to call, by its name in STATEK; NAME_API_URL and NAME_API_KEY configure it."
-    ),
+    option("NAME", "The provider to call, by its STATEK name; configured by NAME_API_URL and NAME_API_KEY."),
 ]
-ModelOption = Annotated[str | None, option("NAME", "Use this model for all agents, instead of their own.")]
-CassettesOption = Annotated[Path, option("DIR", "Folder of the cassettes.")]
+ModelOption = Annotated[str | None, option("NAME", "Use this model for all agents instead of their own.")]
+CassettesOption = Annotated[Path, option("DIR", "Cassette folder.")]
 ModeOption = Annotated[
     str,
     option(
@@ -170,9 +169,9 @@ ModeOption = Annotated[
 SelectOption = Annotated[
     str | None, option("TEXT", "Use only the scenario with this id, or those whose name contains TEXT.")
 ]
-ProfileOption = Annotated[str | None, option("P", "Behaviour profile. Default: the newest release's.")]
+ProfileOption = Annotated[str | None, option("P", "Behaviour profile. Default: that of the newest release.")]
 PythonOption = Annotated[
-    str | None, option("PATH", "Run on the statek of this interpreter instead of the reference runtime.")
+    str | None, option("PATH", "Run on the installed statek package instead of the reference runtime.")
 ]
 
 
@@ -189,9 +188,9 @@ def record(
     secret_name: options.SecretNameOption = None,
     secret_pattern: options.SecretPatternOption = None,
 ) -> None:
-    """Record scenarios with a real provider, as cassettes.
+    """Record scenarios with a real provider into cassettes.
 
-    The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays the cassettes without a key.
+    The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays the cassettes without an API key.
 
     Example: statek-sim cassette record tests/scenarios --provider OPENAI
     """
@@ -217,7 +216,7 @@ def record(
 def _pairs(
     scenarios: tuple[Scenario, ...], select: str | None, profile: str | None
 ) -> list[tuple[Scenario, Profile]]:
-    """Return the chosen scenarios, each with the one profile it is recorded under."""
+    """Return the chosen scenarios, each with the profile to record it under."""
     from statek_sim.suite.recorded import usual_profile
     from statek_sim.suite.run import chosen_or_fail
 
@@ -231,7 +230,7 @@ def _pairs(
 
 
 def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]:
-    """Return the function that runs scenarios, and the profile of the interpreter's package, or None without one."""
+    """Return the function that runs scenarios, and the installed package's profile, or None without a package."""
     from statek_sim.suite.run import run_one
 
     if python is None:
@@ -261,7 +260,7 @@ def _record(
 
 
 def live_transport() -> LiveTransport:
-    """Return the transport for real requests; raises `BadInput` if httpx is not installed."""
+    """Return a transport for real requests; raises `BadInput` if httpx is not installed."""
     from statek_sim.providers.network import permit_network
 
     try:
@@ -274,7 +273,7 @@ def live_transport() -> LiveTransport:
 
 
 def _lines(recording: Recording) -> Iterator[str]:
-    """Yield the result of a recording as lines for people."""
+    """Yield a recording's result as human-readable lines."""
     from statek_sim.reporting.text_format import plural
     from statek_sim.suite.diff import failure_text
 

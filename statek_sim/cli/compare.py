@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 REFERENCE: Final = "reference"
-"""The reference runtime, under the profile of the other side."""
+"""The reference runtime, under the other side's profile."""
 
 _SIDE: Final = (
     "a profile like 1.4, a release like 1.2.7, the path of an interpreter with statek, or `reference`"
 )
 
 BeforeArgument = Annotated[str, argument("A", f"One side: {_SIDE}.")]
-AfterArgument = Annotated[str, argument("B", "The other side, in any form that A accepts.")]
+AfterArgument = Annotated[str, argument("B", "The other side, in any form accepted for A.")]
 PresetOption = Annotated[
     str,
-    option("NAME|FILE", "Use the limits of this preset: default, local, interactive, batch, or a .env file."),
+    option("NAME|FILE", "Use this preset's limits: default, local, interactive, batch, or a .env file."),
 ]
 PythonOption = Annotated[
     list[str] | None,
@@ -88,7 +88,7 @@ def compare(
 
 
 def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
-    """Return the interpreters to compare with their profile, and the two sides to compare, or None for the sides."""
+    """Return the interpreters to compare with their profiles, and the two sides, or None for the sides."""
     from statek_sim.compare.changes import check_interpreter, is_interpreter, side_named, side_of
 
     pythons = [word for word in (before, after) if is_interpreter(word)]
@@ -106,7 +106,7 @@ def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tup
 
 
 def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """Return the scenarios; raises BadInput when none is of the statek engine."""
+    """Return the scenarios; raises BadInput when none uses the statek engine."""
     if not any(scenario.engine == "statek" for scenario in scenarios):
         raise BadInput(
             "no scenario to compare: all of these scenarios use the agent engine, which does not depend on STATEK's "

@@ -1,4 +1,4 @@
-"""`statek-sim evals`: list and check evals, and measure the effect of a harness's parts on a model."""
+"""`statek-sim evals`: list and check evals, and measure how each part of a harness affects a model."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def list_evals(
     paths: EvalPaths = None,
     json_file: options.JsonOption = None,
 ) -> None:
-    """List evals and the capability that each one tests.
+    """List evals and the capability each one tests.
 
-    The last line counts the evals of each tier, and the scripts that must fail.
+    The last line counts the evals in each tier and the scripts that must fail.
     """
     check_json(json_file)
     suite = loaded_evals(paths)
@@ -92,7 +92,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Check that right scripts pass evals and wrong scripts fail.
+    """Check that correct scripts pass and wrong scripts fail.
 
     Exits 1 when an eval gives the wrong verdict on a script.
     """
@@ -114,7 +114,7 @@ def check(
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:
-    """Return the evals at or under the paths, or the built-in ones; `only` selects evals by id."""
+    """Return the evals at or under the paths, or the built-in evals; `only` selects evals by id."""
     from statek_sim.cli.inputs import builtin_scenarios
     from statek_sim.did_you_mean import suggestion
     from statek_sim.evals.suite import EVALS, load_suite
@@ -131,7 +131,7 @@ ModelOption = Annotated[
     str,
     option(
         "PROFILE",
-        "A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
+        "A built-in profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
         "or the path of a .toml file.",
     ),
 ]
@@ -139,8 +139,8 @@ AgentOption = Annotated[
     str | None,
     option(
         "MODULE:ATTR",
-        "Your own agent, a callable that takes an Assignment and returns the answer. For comparison, the "
-        "built-in bare and full harnesses run too, and each harness also with a model that never fails.",
+        "Your own agent: a callable that takes an Assignment and returns the answer. For comparison, the "
+        "built-in bare and full harnesses run too, each also with a model that never fails.",
     ),
 ]
 ArmsOption = Annotated[
@@ -151,22 +151,20 @@ ArmsOption = Annotated[
         "ablation (full, bare and every no-PART; the default). Parts: rescue, nudges, steps, context, protection.",
     ),
 ]
-RunsOption = Annotated[
-    int, option("N", "Number of seeds, which is the number of runs of each eval in each arm.")
-]
+RunsOption = Annotated[int, option("N", "Number of seeds; each eval runs once per seed in each arm.")]
 PriceOption = Annotated[
     str | None, option("IN:OUT", "US dollars per million prompt and completion tokens, such as 0.15:0.6.")
 ]
 BaselineOption = Annotated[
     Path | None,
-    option("FILE", "Exit 1 when an eval passes less often in an arm than in this baseline, or was not run."),
+    option("FILE", "Exit 1 when an eval passes less often in an arm than in this baseline, or did not run."),
 ]
 PolicyOption = Annotated[
-    Path | None, option("FILE", "Exit 1 when the runs break a rule of this policy, a .toml file.")
+    Path | None, option("FILE", "Exit 1 when the runs violate a rule in this policy (.toml).")
 ]
 UpdateOption = Annotated[
     Path | None,
-    option("FILE", "Write the runs to this baseline file, replacing an older one.", "--update-baseline"),
+    option("FILE", "Write the runs to this baseline file, replacing any existing one.", "--update-baseline"),
 ]
 
 
@@ -190,9 +188,8 @@ def run(
 ) -> None:
     """Run evals in several arms of a harness and compare them.
 
-    An arm is the harness with some of its parts. All arms use the same random numbers, so that the simulated model
-    makes the same draws for an eval and seed in each arm. Exits 1 when a baseline is not met or a rule of the policy is
-    broken.
+    An arm is the harness with some of its parts. All arms use the same random numbers, so the simulated model makes
+    the same draws for an eval and seed in each arm. Exits 1 when a baseline is not met or a policy rule is violated.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -257,13 +254,13 @@ def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
 
 
 def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]) -> bool:
-    """Print the broken rules, and return whether there are none."""
+    """Print the violated rules, and return whether there are none."""
     from statek_sim.gate.evals_policy import judge_evals
 
     verdicts = judge_evals(policy, experiment, outcomes)
     passed = sum(verdict.passed for verdict in verdicts)
     say([line for verdict in verdicts for line in verdict.lines])
-    say([f"{policy.path}: {passed} of {len(verdicts)} rules kept"])
+    say([f"{policy.path}: {passed} of {len(verdicts)} rules met"])
     return passed == len(verdicts)
 
 
@@ -276,7 +273,7 @@ def _held(
     arms: bool,
     only: bool,
 ) -> bool:
-    """Compare runs with a baseline, and print the result."""
+    """Compare runs with a baseline and print the result."""
     from statek_sim.evals.baseline import held_against
 
     # Every run of the baseline has to be repeated unless it was excluded: a missing eval is a regression.
@@ -294,14 +291,14 @@ def _held(
 
 @evals.command()
 def schema() -> None:
-    """Print the JSON Schema of the output of `evals run --json`."""
+    """Print the JSON Schema of the `evals run --json` output."""
     from statek_sim.reporting.artifact import json_text, schema_named
 
     typer.echo(json_text(schema_named("evals")), nl=False)
 
 
 def progress() -> Callable[[int, int], None]:
-    """Return a progress display, if standard error is a terminal."""
+    """Return a progress callback; it prints only if standard error is a terminal."""
     if not sys.stderr.isatty():
         return lambda _done, _of: None
 

@@ -1,4 +1,4 @@
-"""`statek-sim explore`: run scenarios with every crash, order, limit and fault."""
+"""`statek-sim explore`: run scenarios under every crash, order, limit and fault."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """A kind of deviation."""
+    """A deviation kind."""
 
     CRASHES = "crashes"
     ORDERS = "orders"
@@ -39,7 +39,8 @@ class Kind(StrEnum):
 
 
 DepthOption = Annotated[
-    int, option("N", "Deviations per run: 1 or 2, for example a second crash during recovery.", min=1)
+    int,
+    option("N", "Deviations per run, 1 or 2: 2 covers, for example, a second crash during recovery.", min=1),
 ]
 KindOption = Annotated[
     list[Kind] | None,
@@ -51,30 +52,30 @@ KindOption = Annotated[
     ),
 ]
 OrdersOption = Annotated[int, option("N", "Maximum number of orders to try per scenario.", min=1)]
-PairsOption = Annotated[int, option("N", "Maximum number of pairs of deviations to try per scenario.", min=1)]
+PairsOption = Annotated[int, option("N", "Maximum number of deviation pairs to try per scenario.", min=1)]
 InvariantOption = Annotated[
     list[str] | None,
     option(
         "MODULE:NAME",
         "Also check your own invariant: a callable that takes a variation and returns a problem as a "
-        "string, or None (repeatable).",
+        "string, or None if there is none (repeatable).",
         "--invariant",
     ),
 ]
 SaveOption = Annotated[
-    Path | None, option("DIR", "Write each failure as a scenario file into this folder.", "--save")
+    Path | None, option("DIR", "Write each failure to this folder as a scenario file.", "--save")
 ]
 ReplayOption = Annotated[
-    bool, flag("Replay the saved failures in PATH: show FIXED or FAILED for each.", "--replay")
+    bool, flag("Replay the failures saved in PATH, and show FIXED or FAILED for each.", "--replay")
 ]
 TokensOption = Annotated[
-    int | None, option("N", "Fail when a single crash adds more than N measured tokens to a scenario.", min=0)
+    int | None, option("N", "Fail when one crash adds more than N measured tokens to a scenario.", min=0)
 ]
 WatchdogLimitsOption = Annotated[
     str,
     option(
         "LIMITS|off",
-        "Kill and fail a scenario that exceeds these limits, with all its runs: CPU time, wall time, memory.",
+        "Kill and fail a scenario whose runs exceed these limits in total: CPU time, wall time, memory.",
     ),
 ]
 QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--quiet", "-q")]
@@ -101,10 +102,10 @@ def explore(
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:
-    """Run scenarios with every crash, order, limit and fault.
+    """Run scenarios under every crash, order, limit and fault.
 
-    Every run is checked against invariants. Exits 1 when an invariant is violated, or when recovering from a crash
-    takes more tokens than --max-crash-tokens.
+    Every run is checked against invariants. Exits 1 when an invariant is violated, or when crash recovery takes more
+    tokens than --max-crash-tokens.
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """
@@ -152,7 +153,7 @@ def _exit_code(found: Exploration, over: Sequence[str]) -> int:
 
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
-    """Return the pairs with scenarios under this preset; None keeps the scenarios' own presets."""
+    """Return the pairs with every scenario under this preset; None keeps the scenarios' own presets."""
     from statek_sim.harness.preset import located_preset
 
     if preset is None:
@@ -183,7 +184,7 @@ def _explore(
     limits: WatchdogLimits | None,
     executor: Executor,
 ) -> tuple[Exploration, list[Pair]]:
-    """Explore the pairs; return the results and their pairs in order, after Ctrl-C only the finished ones."""
+    """Explore the pairs; return the results and their pairs in order. After Ctrl-C, return only finished pairs."""
     from rich.console import Console
 
     from statek_sim.explore.result import Exploration
@@ -207,7 +208,7 @@ def _explore(
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
-    """Write a scenario file for each failure, and return the exploration with the names of the files."""
+    """Write a scenario file for each failure, and return the exploration with the file names."""
     from statek_sim.explore.result import case_name, case_text
     from statek_sim.reporting.artifact import write_artifact
 
@@ -232,12 +233,12 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int) -> Iterator[str]:
 
 
 def _replay(paths: Sequence[Path]) -> None:
-    """Replay each saved failure and print whether it is fixed; exit 1 unless all are."""
+    """Replay each saved failure and print whether it is fixed; exit 1 unless all are fixed."""
     from statek_sim.explore.workers import replay
     from statek_sim.reporting.exploration import replay_line
 
     if not paths:
-        raise BadInput("--replay: expected the files or folders of saved failures")
+        raise BadInput("--replay: expected files or folders with saved failures")
     replayed = [replay(scenario) for scenario in loaded(paths)]
     for replayed_case in replayed:
         typer.echo(replay_line(replayed_case))

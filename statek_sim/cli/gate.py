@@ -1,4 +1,4 @@
-"""`statek-sim gate`: judge presets by a policy, on scenarios."""
+"""`statek-sim gate`: check presets against a policy by running scenarios."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Presets = Annotated[
     list[str] | None,
     argument(
         "PRESET|PATH",
-        "Presets (default, local, interactive, batch, or .env files), then the scenario files (.yaml) or folders "
-        "to judge them on. Default: the shipped workloads.",
+        "Presets (default, local, interactive, batch, or .env files), then scenario files (.yaml) or folders "
+        "to run under them. Default: the built-in workloads.",
     ),
 ]
 
@@ -40,27 +40,27 @@ PolicyOption = Annotated[
     Path | None,
     option(
         "FILE",
-        "The requirements, as TOML. Default: the shipped policy; on the shipped workloads, each built-in preset "
+        "The policy, a TOML file. Default: the built-in one; with the built-in workloads, each built-in preset "
         "has its own.",
     ),
 ]
 ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios that do not list it are skipped.")]
 AllowDefaultsOption = Annotated[
-    bool, flag("Accept a preset file without limits; STATEK's defaults apply.", "--allow-defaults")
+    bool, flag("Accept a preset file without limits and use STATEK's defaults.", "--allow-defaults")
 ]
 GithubOption = Annotated[
-    bool, flag("Also print GitHub annotations for the lines of the preset files.", "--github")
+    bool, flag("Also print GitHub annotations that point to lines in the preset files.", "--github")
 ]
 BaselineOption = Annotated[
     Path | None,
     option(
         "PATH",
-        "Fail when a result is worse than in this baseline: a .json file, or a folder with one per preset. The "
+        "Fail when a result is worse than in this baseline: a .json file, or a folder with one file per preset. The "
         "policy sets the tolerance.",
     ),
 ]
 UpdateBaselineOption = Annotated[
-    bool, flag("Write the baseline instead of comparing, and show the diff.", "--update-baseline")
+    bool, flag("Write the baseline instead of comparing with it, and show the diff.", "--update-baseline")
 ]
 
 
@@ -110,7 +110,7 @@ def gate(
 
 
 def _baseline_to_write(path: Path | None) -> Path:
-    """Return the path to which baselines are written; raises `BadInput` if none is given."""
+    """Return the path to write baselines to; raises `BadInput` if none is given."""
     if path is None:
         raise BadInput("--update-baseline requires --baseline PATH")
     return path
@@ -119,7 +119,7 @@ def _baseline_to_write(path: Path | None) -> Path:
 def _check_baselines(
     place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
 ) -> None:
-    """Check before anything runs that no report replaces a baseline, and no new baseline replaces another file."""
+    """Check before the run that no report replaces a baseline and no new baseline replaces another file."""
     from statek_sim.gate.baseline import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())
@@ -132,7 +132,7 @@ def _check_baselines(
 def _judged(
     plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, place: Path | None, *, update: bool
 ) -> GateResult:
-    """Return the verdicts on the presets, including the comparison with a baseline; `update` writes the baseline."""
+    """Return the presets' verdicts, including the baseline comparison; with `update`, write the baseline."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import baseline_paths, compared, read_baseline
     from statek_sim.gate.gate import judge_presets, workloads

@@ -1,4 +1,4 @@
-"""`statek-sim guards`: measure guards, or print their verdicts on texts."""
+"""`statek-sim guards`: measure guards, or print their verdicts on given texts."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CorpusArgument = Annotated[
     list[Path] | None,
-    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.'),
+    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the built-in corpora.'),
 ]
 GuardOption = Annotated[
     str | None, option("NAME", "Measure only this guard: personal-data, secrets or injection.")
@@ -35,12 +35,12 @@ CheckOption = Annotated[
 ]
 FileOption = Annotated[
     Path | None,
-    option("FILE", "With --check: use the guards in this TOML file instead of the shipped ones.", "--file"),
+    option("FILE", "With --check: use the guards in this TOML file instead of the built-in ones.", "--file"),
 ]
-TierOption = Annotated[str, option("TIER", "With --file: the user's tier. Default: guards of all tiers.")]
+TierOption = Annotated[str, option("TIER", "With --file: the user's tier. Default: guards for all tiers.")]
 EnvironmentOption = Annotated[
     str,
-    option("NAME", "With --file: the environment, such as production. Default: guards of all environments."),
+    option("NAME", "With --file: the environment, such as production. Default: guards for all environments."),
 ]
 
 
@@ -54,7 +54,7 @@ def guards(
     environment: EnvironmentOption = "",
     report: options.JsonFileOption = None,
 ) -> None:
-    """Measure guards on attacks and on harmless texts.
+    """Measure guards on attacks and harmless texts.
 
     Example: statek-sim guards --guard injection
     """

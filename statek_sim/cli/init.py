@@ -20,10 +20,10 @@ FILES: Final = {
     "pytest.ini": "pytest.ini",
     ".github/workflows/statek.yml": "statek.yml",
 }
-"""The files of the project, each with its source in this package."""
+"""The project's files, each with its source in this package."""
 
 _REPLACED: Final = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-"""Files whose section for pytest has no effect beside a `pytest.ini`, with the header of that section."""
+"""Files whose pytest section has no effect next to a `pytest.ini`, with that section's header."""
 
 _NEXT: Final = """\
 try:
@@ -36,13 +36,13 @@ try:
 def init(
     folder: Annotated[
         Path,
-        argument("FOLDER", "The folder to write. Default: the current one."),
+        argument("FOLDER", "The folder to write to. Default: the current folder."),
     ] = Path(),
 ) -> None:
-    """Write a starter project in which everything passes.
+    """Write a starter project whose tests all pass.
 
-    The project has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of them. Existing files are
-    kept.
+    The project has scenarios, a test, a preset, a policy and a CI workflow. `pytest` runs the test, the scenarios and
+    the gate. Existing files are kept.
 
     Example: statek-sim init mine
     """
@@ -64,7 +64,9 @@ def _note_replaced(folder: Path) -> None:
     for name, section in _REPLACED.items():
         path = folder / name
         if path.is_file() and section in path.read_text("utf-8", "replace"):
-            typer.echo(f"note: pytest no longer reads {path}; move its pytest settings to pytest.ini")
+            typer.echo(
+                f"note: with pytest.ini, pytest no longer reads {path}; move its pytest settings to pytest.ini"
+            )
 
 
 def _written(target: Path, text: str) -> bool:

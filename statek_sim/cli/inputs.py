@@ -1,4 +1,4 @@
-"""Input and output that commands share: load scenarios, check files before a run, print and write results."""
+"""Input and output shared by commands: load scenarios, check files before a run, print and write results."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines on standard output, or with `err` on standard error, where API keys are removed."""
+    """Print lines to standard output, or with `err` to standard error with API keys removed."""
     for line in lines:
         typer.echo(_without_keys(line) if err else line, err=err)
 
@@ -30,7 +30,7 @@ def _without_keys(line: str) -> str:
 
 
 def show(lines: Callable[[int], Iterable[Text]]) -> None:
-    """Print the lines for the console's width, without further wrapping or colours."""
+    """Print the lines for the console's width, without more wrapping or colours."""
     from rich.console import Console
 
     console = Console()
@@ -39,7 +39,7 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
-    """Write each result to its file unless the path is None, non-strings as JSON; print the file names."""
+    """Write each result whose path is not None, non-strings as JSON, and print the file names."""
     from statek_sim.reporting.artifact import json_text, write_artifact
 
     written = []
@@ -53,14 +53,14 @@ def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
 
 
 def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
-    """Return the scenarios at or under `paths`, or the built-in ones."""
+    """Return the scenarios at or under `paths`, or the built-in scenarios."""
     from statek_sim.scenario.load import load_or_fail
 
     return load_or_fail(paths or [builtin_scenarios()])
 
 
 def scenarios_among(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split words into names, and paths of scenarios, which are folders and files that end in .yaml or .yml."""
+    """Split words into names and scenario paths; a path is a folder or ends in .yaml or .yml."""
     paths = [word for word in words if word.endswith((".yaml", ".yml")) or Path(word).is_dir()]
     return [word for word in words if word not in paths], paths
 
@@ -73,7 +73,7 @@ def builtin_scenarios() -> Path:
 
 
 def check_json(path: Path | None) -> None:
-    """Raise BadInput for a file that `written_as_json` could not write."""
+    """Raise BadInput if `written_as_json` could not write the file."""
     from statek_sim.reporting.artifact import STANDARD_OUTPUT
 
     if path != STANDARD_OUTPUT:
@@ -81,7 +81,7 @@ def check_json(path: Path | None) -> None:
 
 
 def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
-    """Write a document as JSON to `path`, if given; return whether that was standard output."""
+    """Write a document as JSON to `path`, if given; return whether it went to standard output."""
     from statek_sim.reporting.artifact import STANDARD_OUTPUT, json_text, write_artifact
 
     if path is not None:
@@ -90,20 +90,20 @@ def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
 
 
 def check_once(paths: Sequence[Path]) -> None:
-    """Raise BadInput for a file that is given twice, because its tasks would count twice."""
+    """Raise BadInput if a file is given twice, because its tasks would count twice."""
     places: dict[Path, Path] = {}
     for path in paths:
         before = places.setdefault(path.resolve(), path)
         if before is not path:
-            raise BadInput(f"{path}: same file as {before}; name each file once")
+            raise BadInput(f"{path}: same file as {before}; pass each file only once")
 
 
 def check_outputs(
     files: Mapping[str, Path | None], reads: Mapping[str, Iterable[Path]] | None = None
 ) -> None:
-    """Raise BadInput for an option whose file cannot be written, or is also the file of another option.
+    """Raise BadInput if an option's file cannot be written or is also used by another option.
 
-    `files` are the output files by option; `reads` are input files by option that could be mistaken for a report.
+    `files` maps options to output files; `reads` maps options to input files that must not be overwritten.
     """
     options: dict[Path, str] = {}
     inputs = {path.resolve(): option for option, paths in (reads or {}).items() for path in paths}
@@ -116,14 +116,14 @@ def check_outputs(
         if path.exists() and not path.is_file():
             continue  # A pipe accepts several reports, one after the other.
         if path.resolve() in inputs:
-            raise BadInput(f"{option} {path}: {inputs[path.resolve()]} reads it; name another file to write")
+            raise BadInput(f"{option} {path}: {inputs[path.resolve()]} reads this file; write to another one")
         other = options.setdefault(path.resolve(), option)
         if other != option:
-            raise BadInput(f"{other} and {option}: both name {path}; expected two files")
+            raise BadInput(f"{other} and {option}: both write {path}; expected different files")
 
 
 def check_required(given: Mapping[str, object], needed: object, name: str) -> None:
-    """Raise BadInput for an option in `given` that is set although the option `name`, which it needs, is not."""
+    """Raise BadInput if an option in `given` is set but the option `name`, which it needs, is not."""
     for options, value in given.items():
         if value not in (None, False, ()) and not needed:
             raise BadInput(f"{options} {'require' if ' and ' in options else 'requires'} {name}")
@@ -132,7 +132,7 @@ def check_required(given: Mapping[str, object], needed: object, name: str) -> No
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
     """Raise BadInput if a new baseline would replace an existing file that is not a baseline.
 
-    A baseline has `schema`, in any version, under `key`. An empty file may be replaced.
+    A baseline has `schema`, in any version, at `key`. Empty files may be replaced.
     """
     from statek_sim.reporting.artifact import check_writable
 
@@ -140,6 +140,6 @@ def check_replaceable(path: Path, *, key: str, schema: str) -> None:
     kind = schema.partition("@")[0] + "@"
     if path.is_file() and path.stat().st_size and f'"{key}": "{kind}'.encode() not in path.read_bytes():
         raise BadInput(
-            f"{path}: the file exists and is not a baseline (it has no {key!r} that starts with {kind!r}); "
-            "name another file, or delete this one"
+            f"{path}: file exists and is not a baseline (no {key!r} that starts with {kind!r}); "
+            "choose another file or delete this one"
         )

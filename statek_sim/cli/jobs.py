@@ -1,4 +1,4 @@
-"""`statek-sim jobs`: list and show the jobs in a store of runs, and resume interrupted runs."""
+"""`statek-sim jobs`: list and show the jobs in a run store, and resume interrupted runs."""
 # ruff: noqa: PLC0415  # each command imports what it needs
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from statek_sim.store.protocol import Lease, Listed, Store
 
 SCHEMA: Final = "statek-sim/jobs@1"
-"""The schema of `list --json`."""
+"""The schema of the `list --json` output."""
 
 JOB_SCHEMA: Final = "statek-sim/job@1"
-"""The schema of `show --json`."""
+"""The schema of the `show --json` output."""
 
 jobs = typer.Typer(
-    help="List, show and resume the jobs of a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",
+    help="List, show and resume the jobs in a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -38,15 +38,15 @@ StoreOption = Annotated[
     str,
     option("ADDRESS", "The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.", "--store"),
 ]
-RunArgument = Annotated[list[str] | None, argument("RUN", "Names of runs. Default: all interrupted runs.")]
+RunArgument = Annotated[list[str] | None, argument("RUN", "Run names. Default: all interrupted runs.")]
 RestartOption = Annotated[
-    float, option("SECONDS", "Virtual seconds between the last commit and the resumed run.", min=0.0)
+    float, option("SECONDS", "Virtual seconds between the last commit and the resumption.", min=0.0)
 ]
 LeaseOption = Annotated[
     float,
     option(
         "SECONDS",
-        "Real seconds without a sign of life after which another worker may take over a run.",
+        "Real seconds without a heartbeat after which another worker may take over a run.",
         min=1.0,
     ),
 ]
@@ -55,7 +55,7 @@ DEFAULT_LEASE = 60.0
 
 @jobs.command("list")
 def list_jobs(store: StoreOption, json_file: options.JsonOption = None) -> None:
-    """List the jobs of all runs in a store.
+    """List the jobs in all runs in a store.
 
     Exits 2 when a run cannot be read.
     """
@@ -81,10 +81,10 @@ def list_jobs(store: StoreOption, json_file: options.JsonOption = None) -> None:
 @jobs.command("show")
 def show_job(
     store: StoreOption,
-    job: Annotated[str, argument("JOB", "The id of a job, or RUN:ID.")],
+    job: Annotated[str, argument("JOB", "A job id, or RUN:ID.")],
     json_file: options.JsonOption = None,
 ) -> None:
-    """Show the variables, console, chat and handlers of a job.
+    """Show a job's variables, console, chat and handlers.
 
     Example: statek-sim jobs show main --store sqlite:runs.db
     """
@@ -113,8 +113,8 @@ def resume_jobs(
 ) -> None:
     """Resume interrupted runs and finish them.
 
-    You can start this command several times: the processes share the work. Runs of a live worker are listed, but not
-    resumed.
+    You can start this command several times: the processes share the work. Runs held by a live worker are listed but
+    not resumed.
 
     Example: statek-sim jobs resume --store sqlite:runs.db
     """
@@ -177,7 +177,7 @@ def _shown(opened: Store, run: str) -> list[JobView]:
 
 
 def _readable(opened: Store, run: str) -> tuple[list[JobView], str | None]:
-    """Return the jobs of a run, or the reason why the run cannot be read."""
+    """Return a run's jobs, or the reason why the run cannot be read."""
     try:
         return _shown(opened, run), None
     except Damaged as error:

@@ -1,4 +1,4 @@
-"""`statek-sim limits`: find the limits that scenarios need, that fit a budget, or that fit a graphics card."""
+"""`statek-sim limits`: find the limits that scenarios need, or that fit a budget or a graphics card."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Basis(StrEnum):
-    """The usage that counts as real."""
+    """Which usage counts as real."""
 
     MEASURED = "measured"
     REPORTED = "reported"
@@ -37,11 +37,11 @@ BudgetTokensOption = Annotated[
 ]
 BasisOption = Annotated[
     Basis | None,
-    option("measured|reported", "With --budget-tokens: the usage that counts as real. Default: measured."),
+    option("measured|reported", "With --budget-tokens: which usage counts as real. Default: measured."),
 ]
 KeepOption = Annotated[
     float | None,
-    option("SHARE", "With --budget-tokens: the share of scenarios to keep within the budget. Default: 1."),
+    option("SHARE", "With --budget-tokens: the fraction of scenarios to keep within the budget. Default: 1."),
 ]
 EveryOption = Annotated[bool, flag("With --budget-tokens: list every scenario.", "--all")]
 CardOption = Annotated[
@@ -56,15 +56,13 @@ FreeOption = Annotated[
     list[int] | None,
     option(
         "MIB",
-        "With --card: free memory of one card; repeat for several. Default: what nvidia-smi reports.",
+        "With --card: a card's free memory; repeat for several cards. Default: as reported by nvidia-smi.",
         min=0,
     ),
 ]
-KvOption = Annotated[
-    str | None, option("T", "With --card: type of the KV cache, such as q8_0. Default: f16.")
-]
+KvOption = Annotated[str | None, option("T", "With --card: KV cache type, such as q8_0. Default: f16.")]
 WeightsOption = Annotated[
-    int | None, option("MIB", "With --card: size of the weights that are not loaded yet. Default: 0.", min=0)
+    int | None, option("MIB", "With --card: size of weights not loaded yet. Default: 0.", min=0)
 ]
 PresetsOption = Annotated[
     list[str] | None,
@@ -74,7 +72,7 @@ ProfileName = Annotated[
     str,
     option(
         "P",
-        "Behaviour profile; scenarios that do not list it are skipped. With docs, those of the agent engine "
+        "Behaviour profile; scenarios that do not list it are skipped. With docs, agent-engine scenarios "
         "are skipped too.",
         "--profile",
     ),
@@ -101,7 +99,7 @@ def limits(
 ) -> None:
     """Show the smallest value of each limit that stops no job.
 
-    The values are found by bisection for each scenario. --stops, --budget-tokens and --card each show another table
+    Finds the values by bisection for each scenario. With --stops, --budget-tokens or --card, shows another table
     instead.
 
     Example: statek-sim limits --preset batch
@@ -134,12 +132,12 @@ def limits(
 
 def _share(keep: float | None) -> float:
     if keep is not None and not 0 <= keep <= 1:
-        raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
+        raise BadInput(f"--keep {keep:g}: expected a fraction from 0 to 1")
     return 1.0 if keep is None else keep
 
 
 def show_stops(replays: Sequence[Replay]) -> dict[str, JSON]:
-    """Print which stops are false or late, and return the result as JSON."""
+    """Print false and late stops, and return the result as JSON."""
     from statek_sim.analysis.limits import compare_stops
     from statek_sim.reporting.limits import stops_json, stops_lines
 
@@ -191,7 +189,7 @@ def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> d
         [
             f"{model.name}: {model.layers} layers, {rate}",
             f"{fit.usable / MIB:,.0f} MiB for the cache, after {size / MIB:,.0f} MiB of weights",
-            f"{fit.tokens:,} tokens fit, bounded by {fit.bound}",
+            f"{fit.tokens:,} tokens fit, limited by {fit.bound}",
         ]
     )
     return {
@@ -213,7 +211,7 @@ def replays_of(
     select: str | None,
     tokenizers: Sequence[str] | None,
 ) -> list[Replay]:
-    """Return the scenarios to run, under each of the presets, or else under their own preset."""
+    """Return the scenarios to run, under each preset or, without presets, under their own."""
     from statek_sim.analysis.limits import Replay
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import chosen_or_fail

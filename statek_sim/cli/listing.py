@@ -24,7 +24,7 @@ app.add_typer(listing, name="list")
 def overview(context: typer.Context) -> None:
     """List suites, tools, presets, profiles and JSON Schemas.
 
-    Without a subcommand, shows a summary of all.
+    Without a subcommand, shows a summary.
 
     Example: statek-sim list suites
     """
@@ -36,7 +36,7 @@ def overview(context: typer.Context) -> None:
 
 @listing.command()
 def suites(paths: options.Paths = None) -> None:
-    """List suites with their numbers of scenarios and runs.
+    """List suites with their scenario and run counts.
 
     Example: statek-sim list suites scenarios/claims
     """
@@ -78,9 +78,9 @@ def schema(
     baseline: Annotated[bool, flag("Print the schema of gate baseline files.", "--baseline")] = False,
     evals: Annotated[bool, flag("Print the schema of eval files.", "--evals")] = False,
 ) -> None:
-    """Print the JSON Schema of a kind of file.
+    """Print a file format's JSON Schema.
 
-    Default: the schema of scenario files.
+    Default: the scenario format.
 
     Example: statek-sim list schema > scenario.schema.json
     """

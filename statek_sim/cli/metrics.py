@@ -1,4 +1,4 @@
-"""`statek-sim metrics`: health metrics of agents, from scenarios and traces."""
+"""`statek-sim metrics`: agent health metrics from scenarios and traces."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MetricsPaths = Annotated[
     list[Path] | None,
     argument(
         "PATH",
-        "Scenario files or folders, and traces (.jsonl, from `trace`), the oldest first. Default: the built-in suites.",
+        "Scenario files or folders, and traces (.jsonl, from `trace`), oldest first. Default: the built-in suites.",
     ),
 ]
 WindowOption = Annotated[int, option("N", "Number of tasks per window, for metrics over time.")]
@@ -48,9 +48,9 @@ def metrics(
     json_file: options.JsonFileOption = None,
     fail: FailOption = False,
 ) -> None:
-    """Show ten health metrics of agents, with alerts.
+    """Show ten agent health metrics, with alerts.
 
-    Expectations of scenarios are not checked; use `run` for that.
+    Does not check the scenarios' expectations; use `run` for that.
 
     Example: statek-sim metrics scenarios/agent-steps
     """

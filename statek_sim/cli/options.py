@@ -1,4 +1,4 @@
-"""The options that several commands share, and a function that declares an option."""
+"""Options shared by several commands, and functions that declare options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return a typer option with a help text and a `metavar`; `settings` are other arguments of `typer.Option`."""
+    """Return a typer option with a help text and a `metavar`; `settings` are further `typer.Option` arguments."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 
@@ -20,7 +20,7 @@ def flag(words: str, *names: str, **settings: Any) -> Any:
 
 
 def argument(metavar: str, words: str) -> Any:
-    """Return an argument that help calls `metavar`."""
+    """Return a typer argument shown as `metavar` in the help."""
     return typer.Argument(metavar=metavar, show_default=False, help=words)
 
 
@@ -46,7 +46,7 @@ SelectOption = Annotated[
 ]
 TagOption = Annotated[
     list[str] | None,
-    option("T", "Use only scenarios with this tag (repeatable; one matching tag is enough)."),
+    option("T", "Use only scenarios with this tag (repeatable; any match is enough)."),
 ]
 SeedOption = Annotated[int | None, option("N", "Use this random seed instead of the scenarios' own.")]
 SecretNameOption = Annotated[
@@ -59,9 +59,7 @@ SecretNameOption = Annotated[
 ]
 SecretPatternOption = Annotated[
     list[str] | None,
-    option(
-        "REGEX", "Also treat text that matches this pattern as a secret (repeatable).", "--secret-pattern"
-    ),
+    option("REGEX", "Also treat text matching this pattern as a secret (repeatable).", "--secret-pattern"),
 ]
 WatchdogOption = Annotated[
     str,
@@ -93,14 +91,14 @@ PricesOption = Annotated[
     Path | None,
     option(
         "DIR",
-        "Folder of STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+        "Folder with STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
     ),
 ]
 JsonOption = Annotated[
     Path | None,
     option("FILE", "Write the result as JSON to this file; - prints JSON instead of text.", "--json"),
 ]
-"""For commands that print one list; `statek_sim.cli.inputs.written_as_json` implements it."""
+"""For commands that print one list; implemented by `statek_sim.cli.inputs.written_as_json`."""
 TokenizerOption = Annotated[
     list[str] | None,
     option(
@@ -113,7 +111,7 @@ TokenizerOption = Annotated[
 
 
 class Backend(StrEnum):
-    """The runtime that runs a scenario."""
+    """The runtime on which a scenario runs."""
 
     REFERENCE = "reference"
     INSTALLED = "installed"
@@ -123,7 +121,6 @@ BackendOption = Annotated[
     Backend,
     option(
         "reference|installed",
-        "Run on the reference runtime, or on the statek package of this environment under the profile of its "
-        "version.",
+        "Run on the reference runtime, or on the installed statek package under its version's profile.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""`statek-sim rescue`: find the tool calls in a model's raw text."""
+"""`statek-sim rescue`: find tool calls in a model's raw text."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def rescue(
     ] = None,
     jsonl: Annotated[
         bool,
-        flag('Read lines {"id", "text", "tools"}, and print one line with the same id for each.', "--jsonl"),
+        flag(
+            'Read lines {"id", "text", "tools"}, and print a result line with the same id for each.',
+            "--jsonl",
+        ),
     ] = False,
     dialect: Annotated[
         str | None,
@@ -52,17 +55,17 @@ def rescue(
     coerce: Annotated[
         bool,
         flag(
-            'Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option such '
-            "a call is refused.",
+            'Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option, such '
+            "calls are rejected.",
             "--coerce",
         ),
     ] = False,
 ) -> None:
-    """Find the tool calls in a model's raw text.
+    """Find tool calls in a model's raw text.
 
-    A text is accepted as a call only if it contains nothing else. A text that resembles a call is refused, with the
+    Text is accepted as a call only if it contains nothing else. Text that resembles a call is rejected, with the
     reason.
-    Exits 0 for any text, and 2 for an invalid file. An invalid line of --jsonl is reported on stderr with its number;
+    Exits 0 for any text, and 2 for an invalid file. Invalid --jsonl lines are reported on stderr with their numbers;
     the other lines are still processed.
 
     Example: statek-sim rescue reply.txt --tools tools.json
@@ -79,7 +82,7 @@ def rescue(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The options for reading replies."""
+    """Options for reading replies."""
 
     dialect: str | None
     coerce: bool
@@ -102,7 +105,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines, without a byte order mark before the first."""
+    """Yield the lines, without the first line's byte order mark."""
     try:
         opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
@@ -113,7 +116,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> str:
-    """Return the result for a line as JSON, or an empty string for an empty line."""
+    """Return a line's result as JSON, or an empty string for an empty line."""
     try:
         line = read.decode()
     except UnicodeDecodeError as error:
@@ -153,22 +156,22 @@ def _text(file: Path) -> str:
 
 
 def json_in(where: Path | str, text: str) -> object:
-    """Return the JSON in `text`, or raise BadInput that begins with `where`."""
+    """Parse `text` as JSON; raises BadInput with a message that starts with `where`."""
     try:
         made: object = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"{where}:{error.lineno}" if isinstance(where, Path) else where
-        raise BadInput(f"{place}: not JSON: {error.msg} (column {error.colno})") from None
+        raise BadInput(f"{place}: invalid JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
-        raise BadInput(f"{where}: not JSON: nested too deeply") from None
+        raise BadInput(f"{where}: invalid JSON: nested too deeply") from None
     except ValueError:
         # Python 3.11 and later parse no integers of more than 4,300 digits.
-        raise BadInput(f"{where}: not JSON: a number has too many digits") from None
+        raise BadInput(f"{where}: invalid JSON: number with too many digits") from None
     return made
 
 
 def _offered(file: Path) -> Tools:
-    """Return the tools in a file; raises `BadInput` with the file's name for invalid JSON or an invalid tool."""
+    """Return the tools in a file; raises `BadInput` with the file name for invalid JSON or an invalid tool."""
     from statek_sim.agent.rescue.offered_tools import Offered
 
     tools = _tools(json_in(file, _text(file)), str(file))

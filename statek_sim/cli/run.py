@@ -31,21 +31,23 @@ if TYPE_CHECKING:
 
 
 ReportOption = Annotated[
-    Path | None, option("DIR", "Write report.json, report.md and report.html into this folder.")
+    Path | None, option("DIR", "Write report.json, report.md and report.html to this folder.")
 ]
 GateOption = Annotated[
     list[str] | None,
-    option("PRESET", "Also check this preset on PATH, as `statek-sim gate` does (repeatable)."),
+    option(
+        "PRESET", "Also check this preset with the scenarios in PATH, like `statek-sim gate` (repeatable)."
+    ),
 ]
-PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the requirements, as TOML.")]
+PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the policy, a TOML file.")]
 ExploreOption = Annotated[
-    bool, flag("With --html: show the effect of a crash at each event of the scenarios.", "--explore")
+    bool, flag("With --html: show the effect of a crash at each event in the scenarios.", "--explore")
 ]
 AcceptOption = Annotated[
     bool,
     flag(
-        "Replace failed expectations by the actual values, add expectations to scenarios that have none, and show "
-        "the diff.",
+        "Replace failed expectations with the actual values, add expectations to scenarios that have none, and "
+        "show the diff.",
         "--accept",
     ),
 ]
@@ -53,8 +55,7 @@ CassettesOption = Annotated[
     Path | None,
     option(
         "DIR",
-        "Replay cassettes of `statek-sim cassette record` instead of the scripts. The default profile is "
-        "that of the recording.",
+        "Replay cassettes from `statek-sim cassette record` instead of the scripts. Default profile: the recording's.",
     ),
 ]
 ProviderOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded provider.")]
@@ -63,7 +64,7 @@ StoreOption = Annotated[
     str | None,
     option(
         "ADDRESS",
-        "Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume the runs in it; "
+        "Save runs to this store (sqlite:PATH, files:FOLDER or postgresql://...), and resume interrupted runs from it; "
         "see `statek-sim jobs`.",
     ),
 ]
@@ -100,7 +101,7 @@ def run(
 ) -> None:
     """Run scenarios and check their expectations.
 
-    Exits 1 when a scenario or a preset of --gate fails; reports are written even then.
+    Exits 1 when a scenario or a --gate preset fails; reports are written anyway.
 
     Example: statek-sim run tests/scenarios --html report.html
     """
@@ -155,29 +156,29 @@ def _check_accept(
     preset: str | None,
     seed: int | None,
 ) -> None:
-    """Refuse `--accept` with options that change the runs of the files' scripts."""
+    """Reject `--accept` with options that change how the files' scripts run."""
     if backend is not options.Backend.REFERENCE:
         raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
     if preset is not None or seed is not None or not paths:
-        raise BadInput("--accept: name the files to rewrite, and remove --preset and --seed")
+        raise BadInput("--accept: pass the files to rewrite, and remove --preset and --seed")
     if cassettes is not None:
-        raise BadInput("--accept: remove --cassettes; expectations belong to the scripts")
+        raise BadInput("--accept: remove --cassettes; expectations apply to the scripts")
 
 
 def _check_store(store: str, backend: options.Backend, cassettes: Path | None) -> None:
-    """Refuse options that a store does not support, and a store that cannot be opened."""
+    """Reject options that a store does not support, and a store that cannot be opened."""
     from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     if backend is not options.Backend.REFERENCE:
-        raise BadInput("--store: remove --backend; a store keeps runs of the reference runtime")
+        raise BadInput("--store: remove --backend; only reference-runtime runs can be stored")
     if cassettes is not None:
-        raise BadInput("--store: remove --cassettes; a store does not keep recordings")
+        raise BadInput("--store: remove --cassettes; recordings cannot be stored")
     open_store(store, clock=real_seconds).close()
 
 
 def _limits(watchdog: str, backend: options.Backend) -> WatchdogLimits | None:
-    """Return the watchdog's limits of one run; None for the installed package, whose process has its own watchdog."""
+    """Return the watchdog's limits for one run; None for the installed package, whose process has its own watchdog."""
     from statek_sim.executors.limits import parse_watchdog
 
     limits = parse_watchdog(watchdog)
@@ -214,7 +215,7 @@ def _run(
 
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:
-    """Rewrite expectations, print the diff, and return whether some could not be rewritten."""
+    """Rewrite expectations, print the diff, and return whether any could not be rewritten."""
     from statek_sim.reporting.text_format import plural
     from statek_sim.suite.accept import accept
     from statek_sim.suite.diff import describe
@@ -228,16 +229,16 @@ def _accept(results: Sequence[ScenarioResult]) -> bool:
 
 
 class Runner(Protocol):
-    """Runs one scenario under one profile, on its script or on HTTP exchanges."""
+    """Runs a scenario under a profile, with its script or with HTTP exchanges."""
 
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
-        """Return the result of the run."""
+        """Run the scenario and return the result."""
 
 
 def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runner:
-    """Return the runner on the reference runtime; with a store, the runner keeps runs there and resumes them."""
+    """Return a runner for the reference runtime; with a store, it saves runs there and resumes them."""
     from statek_sim.suite.run import run_one
 
     if store is None:
@@ -250,7 +251,7 @@ def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runne
 def _recordings(
     folder: Path, provider: str | None, model: str | None, names: Sequence[str], patterns: Sequence[str]
 ) -> Cassettes:
-    """Return the cassettes that are replayed instead of the scripts."""
+    """Return the cassettes to replay instead of the scripts."""
     from statek_sim.cassettes.secret_patterns import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
 
@@ -260,7 +261,7 @@ def _recordings(
 def replaying(
     cassettes: Cassettes, pairs: Sequence[Pair], run: Runner, *, every_profile: bool
 ) -> tuple[Runner, tuple[Pair, ...]]:
-    """Return a runner on cassettes, and the `pairs` to run; raises `BadInput` if one of these is not recorded."""
+    """Return a runner that replays cassettes, and the `pairs` to run; raises `BadInput` if a pair is not recorded."""
     from statek_sim.suite.recorded import replayed, usual_profile
 
     recorded = tuple(
@@ -285,7 +286,7 @@ def installed(
     preset: str | None,
     seed: int | None,
 ) -> tuple[Runner, tuple[Pair, ...]]:
-    """Start the installed package; return a runner on it, and the `pairs` of its profile."""
+    """Start the installed package; return a runner for it, and the `pairs` with its profile."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.installed import run_one_installed
@@ -296,7 +297,7 @@ def installed(
     if not chosen:
         raise BadInput(
             f"no scenario to run: statek {peer.version} follows profile {own}, "
-            "and none of the chosen scenarios has it"
+            "which none of the chosen scenarios lists"
         )
     located = None if preset is None else located_preset(preset)
     return partial(run_one_installed, peer, preset=located, seed=seed), chosen
@@ -309,7 +310,7 @@ def _judged(
     profiles: Sequence[str] | None,
     watchdog: WatchdogLimits | None,
 ) -> GateResult:
-    """Judge presets as `gate` does, on the scenarios at `paths`, or else on the shipped workloads."""
+    """Check presets as `gate` does, with the scenarios at `paths` or, without paths, the built-in workloads."""
     from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
     from statek_sim.suite.run import profile_known
 
@@ -326,7 +327,7 @@ def _show_gate(judged: GateResult) -> None:
 
 
 def _crashes(pairs: Sequence[Pair], profiles: Sequence[str] | None) -> Exploration:
-    """Kill the worker at each event of each scenario, under the first profile unless profiles are given."""
+    """Kill the worker at each event of each scenario; without `profiles`, use each scenario's first profile."""
     from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds

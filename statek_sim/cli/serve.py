@@ -1,4 +1,4 @@
-"""`statek-sim serve llm` and `serve mcp`: a fake LLM that plays a script, and an MCP server with faults on command."""
+"""`statek-sim serve llm` and `serve mcp`: a scripted fake LLM, and an MCP server with fault injection."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 _PORTS: Final = 65535
-"""The highest port number."""
+"""The largest port number."""
 _ATTENTION: Final = 0.1
-"""The maximum seconds until a signal is noticed."""
+"""Seconds between checks for a signal."""
 
 
 serve = typer.Typer(
@@ -37,19 +37,21 @@ serve = typer.Typer(
 app.add_typer(serve, name="serve")
 
 PathArgument = Annotated[Path, argument("PATH", "A script file, or a scenario file with a script.")]
-ScenarioOption = Annotated[str | None, option("ID", "The scenario to play, if the file has several.")]
+ScenarioOption = Annotated[
+    str | None, option("ID", "The id of the scenario to play, if the file has several.")
+]
 HostOption = Annotated[str, option("HOST", "Address to listen on.")]
 PortOption = Annotated[int, option("N", "Port from 0 to 65535; 0 chooses a free port.")]
-AnywhereOption = Annotated[bool, flag("Allow an address that other machines can reach.", "--anywhere")]
+AnywhereOption = Annotated[bool, flag("Allow an address reachable from other machines.", "--anywhere")]
 SpeedOption = Annotated[
-    float | None, option("X", "Virtual seconds per real second. Default: latencies are skipped.")
+    float | None, option("X", "Virtual seconds per real second. Default: skip latencies.")
 ]
-TokenSecondsOption = Annotated[float, option("S", "Virtual seconds between two tokens of a stream.", min=0)]
+TokenSecondsOption = Annotated[float, option("S", "Virtual seconds between streamed tokens.", min=0)]
 IgnoreOption = Annotated[
-    list[str] | None, option("NAME", "Ignore this request parameter instead of refusing it (repeatable).")
+    list[str] | None, option("NAME", "Ignore this request parameter instead of rejecting it (repeatable).")
 ]
 CheckOption = Annotated[
-    bool, flag("Exit 1 when a request had no reply, or a reply or fault was not used.", "--check")
+    bool, flag("Exit 1 when a request had no reply, or a reply or fault was unused.", "--check")
 ]
 
 
@@ -65,10 +67,10 @@ def llm(
     ignore: IgnoreOption = None,
     check: CheckOption = False,
 ) -> None:
-    """Serve a fake LLM over HTTP, from a script.
+    """Serve a scripted fake LLM over HTTP.
 
-    It supports the formats of OpenAI (chat completions, responses, embeddings), Anthropic and Gemini. It runs until
-    Ctrl-C or SIGTERM, then lists unused replies.
+    Supports the OpenAI (chat completions, responses, embeddings), Anthropic and Gemini formats. Runs until Ctrl-C or
+    SIGTERM, then lists unused replies.
 
     Example: statek-sim serve llm script.yaml --port 8123 --check
     """
@@ -101,7 +103,7 @@ def llm(
 
 
 def _serve(server: LLMServer, path: Path) -> None:
-    """Print the server's address, and return after SIGINT or SIGTERM."""
+    """Print the server's address and wait for SIGINT or SIGTERM."""
     with EndSignal() as ending:
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
         while not ending.to_end and not server.join(_ATTENTION):
@@ -111,8 +113,8 @@ def _serve(server: LLMServer, path: Path) -> None:
 class EndSignal:
     """Records in `to_end` whether SIGINT or SIGTERM has arrived since the block was entered.
 
-    A handler that raises an exception may run inside a finalizer, where Python drops the exception, and a signal that
-    another thread receives does not wake the main thread. So the handler sets a flag, which the main thread polls.
+    A handler that raises an exception may run inside a finalizer, where Python drops the exception, and a signal
+    received by another thread does not wake the main thread. So the handler sets a flag that the main thread polls.
     """
 
     def __init__(self) -> None:
@@ -142,7 +144,7 @@ def _problems(server: LLMServer) -> Iterator[str]:
 
 
 class Transport(StrEnum):
-    """The transport of an MCP server."""
+    """An MCP server's transport."""
 
     STDIO = "stdio"
     HTTP = "streamable-http"
@@ -154,20 +156,22 @@ SourceArgument = Annotated[
         "TOOLS", "module:attribute (a Registry, or a list of functions), or a scenario file with tools."
     ),
 ]
-ToolsOfOption = Annotated[str | None, option("ID", "The scenario, if the file has several.", "--scenario")]
-TransportOption = Annotated[Transport, option("stdio|streamable-http", "The transport for clients.")]
+ToolsOfOption = Annotated[
+    str | None, option("ID", "The scenario's id, if the file has several.", "--scenario")
+]
+TransportOption = Annotated[Transport, option("stdio|streamable-http", "The client transport.")]
 FaultOption = Annotated[
     list[str] | None,
     option(
         "KIND[:TOOL][@N][=VALUE]",
         "Inject a fault into every call (repeatable). TOOL: only into calls of this tool, or of tools/list. N: only "
-        "into the N-th of these calls. VALUE: what the kind needs, such as seconds. "
+        "into the N-th of these calls. VALUE: the kind's setting, such as seconds. "
         "KIND: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or loops.",
     ),
 ]
-ListedOption = Annotated[str | None, option("A,B", "The tools to list at first. Default: all.")]
+ListedOption = Annotated[str | None, option("A,B", "The tools to list initially. Default: all.")]
 PageOption = Annotated[int | None, option("N", "Tools per page of tools/list. Default: all.")]
-NameOption = Annotated[str, option("NAME", "The name of the server.")]
+NameOption = Annotated[str, option("NAME", "The server name.")]
 JournalOption = Annotated[
     Path | None,
     option(
@@ -182,14 +186,14 @@ ResourcesOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTRIBUTE",
-        help="Resources to serve: a dict of texts and bytes by URI, or ServedResources.",
+        help="Resources to serve: a dict mapping URIs to str or bytes, or ServedResources.",
     ),
 ]
 PromptsOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTRIBUTE",
-        help="Prompts to serve: a list of functions that return a string, or messages.",
+        help="Prompts to serve: a list of functions that return a string or messages.",
     ),
 ]
 
@@ -212,7 +216,7 @@ def mcp(
 ) -> None:
     """Serve tools as an MCP server, to test an MCP client.
 
-    On stdio it serves one client until the client closes the connection; over HTTP it runs until Ctrl-C or SIGTERM.
+    Over stdio, serves one client until it closes the connection; over HTTP, runs until Ctrl-C or SIGTERM.
 
     Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
     """
@@ -244,7 +248,7 @@ def mcp(
 
 
 def _added_to(journal: Path) -> TextIO:
-    """Return the journal, open for appending; raises `BadInput` if it cannot be written."""
+    """Open the journal for appending; raises `BadInput` if it cannot be written."""
     try:
         return journal.open("a", encoding="utf-8", buffering=1)
     except OSError as error:
@@ -258,7 +262,7 @@ def _asked_before(journal: Path) -> list[str]:
         return list(counted(text_of(journal).splitlines()))
     except (ValueError, RecursionError) as error:
         raise BadInput(
-            f"{journal}: not a journal: {error}; name a new file, or one that this command wrote"
+            f"{journal}: not a journal: {error}; choose a new file, or one written by this command"
         ) from None
 
 

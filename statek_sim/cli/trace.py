@@ -1,4 +1,4 @@
-"""`statek-sim trace`: run one scenario and print its trace."""
+"""`statek-sim trace`: run a scenario and print its trace."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statek_sim.trace import Trace
 
 MOST_NAMED = 10
-"""The maximum number of ids that an error lists."""
+"""The maximum number of ids listed in an error message."""
 
 
 @app.command()
@@ -32,7 +32,7 @@ def trace(
         list[str],
         argument(
             "PATH|ID",
-            "Scenario files or folders (default: the built-in suites) and, if they hold several "
+            "Scenario files or folders (default: the built-in suites) and, if they contain several "
             "scenarios, the id of one.",
         ),
     ],
@@ -52,13 +52,13 @@ def trace(
         str | None,
         option(
             "NAME",
-            "With --otlp: the provider name in spans, such as OPENAI. Default: the vendor of the model.",
+            "With --otlp: the provider name in spans, such as OPENAI. Default: the model's vendor.",
         ),
     ] = None,
 ) -> None:
-    """Run one scenario and print its trace as JSON lines.
+    """Run a scenario and print its trace as JSON lines.
 
-    The first line is a header; each further line is one event. Exits 1 when the run fails and the scenario does not
+    The first line is a header; every other line is an event. Exits 1 when the run fails and the scenario does not
     expect it to fail; other expectations are not checked.
 
     Example: statek-sim trace claim-two-items
@@ -87,7 +87,7 @@ def trace(
 def _ran(
     scenario: Scenario, profile: str | None, preset: str | None, seed: int | None, backend: options.Backend
 ) -> ScenarioResult:
-    """Run a scenario once, here or on the installed package."""
+    """Run a scenario once, on the reference runtime or the installed package."""
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import profile_known, run_one
 
@@ -107,7 +107,7 @@ def _ran(
 
 
 def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) -> None:
-    """Send a run's spans to a receiver and print their number."""
+    """Send a run's spans to a receiver and print how many were sent."""
     try:
         from statek_sim.telemetry.otel import send, trace_spans
     except ModuleNotFoundError as missing:
@@ -118,7 +118,7 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 
 def _named(words: Sequence[str]) -> Scenario:
-    """Return the one scenario that paths and an id select, in any order; raises `BadInput` for none or several."""
+    """Return the one scenario selected by paths and an id, in any order; raises `BadInput` for none or several."""
     from statek_sim.did_you_mean import suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]

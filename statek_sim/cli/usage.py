@@ -1,4 +1,4 @@
-"""`statek-sim usage`: token usage of scenarios, counted five ways, with the reasons for the differences."""
+"""`statek-sim usage`: scenarios' token usage, counted five ways, with the reasons for the differences."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 CorpusOption = Annotated[
-    bool, flag("Instead of scenarios, use one dialogue in 15 languages and kinds of text.", "--corpus")
+    bool, flag("Instead of scenarios, use one dialogue in 15 languages and text types.", "--corpus")
 ]
 ModelOption = Annotated[
     str | None,
-    option("NAME", "With --corpus: the agent's model, which determines the tokenizer. Default: gpt-4o."),
+    option("NAME", "With --corpus: the agent's model, which selects the tokenizer. Default: gpt-4o."),
 ]
 ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios that do not list it are skipped.")]
-TurnsOption = Annotated[bool, flag("Show each turn of the chosen scenarios.", "--turns")]
+TurnsOption = Annotated[bool, flag("Show each turn in the chosen scenarios.", "--turns")]
 EveryOption = Annotated[
     bool, flag("List every scenario, not only those with the largest differences.", "--all")
 ]
@@ -57,9 +57,9 @@ def usage(
     json_file: options.JsonFileOption = None,
     markdown_file: options.MarkdownFileOption = None,
 ) -> None:
-    """Show estimated, measured and reported tokens of scenarios.
+    """Show estimated, measured and reported tokens for scenarios.
 
-    Expectations of scenarios are not checked; use `run` for that. Exits 1 when the watchdog kills a run.
+    Does not check the scenarios' expectations; use `run` for that. Exits 1 when the watchdog kills a run.
 
     Example: statek-sim usage --corpus
     """
@@ -68,7 +68,7 @@ def usage(
             "--corpus: remove PATH, --select, --tag and --preset; the corpus has its own scenarios and limits"
         )
     if model is not None and not model.strip():
-        raise BadInput("--model: expected the name of a model, found blanks")
+        raise BadInput("--model: expected a model name, found only spaces")
     if model is not None and not corpus:
         raise BadInput("--model requires --corpus; scenarios name their own models")
     check_outputs({"--json": json_file, "--markdown": markdown_file})
@@ -115,7 +115,7 @@ def _results(
 
 
 def _killed(results: Sequence[ScenarioResult]) -> list[str]:
-    """Return a line for each scenario that the watchdog killed."""
+    """Return a line for each scenario killed by the watchdog."""
     from statek_sim.suite.watched import KILLED
 
     errors = {result.id: result.record.error for result in results}

@@ -120,7 +120,7 @@ def test_the_command_exits_with_1_when_a_rule_is_broken(tmp_path: Path) -> None:
     words = ["evals", "run", str(SUITE / "easy.yaml"), "--eval", "weather-now", "--seeds", "1"]
     words += ["--arms", "full", "--executor", "serial", "--policy"]
     kept = CliRunner().invoke(app, [*words, str(policy(tmp_path, 'name = "a"\nright_percent = 0'))])
-    assert (kept.exit_code, kept.output.splitlines()[-1].endswith("1 of 1 rules kept")) == (0, True)
+    assert (kept.exit_code, kept.output.splitlines()[-1].endswith("1 of 1 rules met")) == (0, True)
     broken = CliRunner().invoke(app, [*words, str(policy(tmp_path, 'name = "a"\nmeasured_tokens = 1'))])
     assert broken.exit_code == 1
     assert "expected 1 or fewer" in broken.output

@@ -159,7 +159,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--replay",), "--replay: expected the files or folders"),
+        (("--replay",), "--replay: expected files or folders"),
         (("--replay", "claim.yaml"), "'violates' is missing"),
         (("claim.yaml", "--invariant", "nothing"), "--invariant 'nothing': expected 'module:attribute'"),
         (("claim.yaml", "--invariant", "math:pi"), "--invariant 'math:pi': expected a callable, got 3.14"),
@@ -171,7 +171,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
         (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a string or None, got int"),
         (
             ("claim.yaml", "--json", "a", "--markdown", "./a"),
-            "--json and --markdown: both name a; expected two files",
+            "--json and --markdown: both write a; expected different files",
         ),
         (("nowhere.yaml",), "nowhere.yaml"),
     ],

@@ -124,7 +124,7 @@ def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFix
     code, out, _ = _run(capsys, "limits", "--card", "Llama-3-8B", "--free", "1024")
     assert code == 0
     assert "Llama-3-8B: 32 layers, 125.0 MiB per 1,000 tokens of f16" in out
-    assert "tokens fit, bounded by" in out
+    assert "tokens fit, limited by" in out
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFix
         (["limits", "--card", "Llama-3-8"], "Did you mean 'Llama-3-8B'?"),
         (["limits", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
         (["limits", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
-        (["limits", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
+        (["limits", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a fraction from 0 to 1"),
         (["limits", "none"], "none: no such file or folder"),
         (["limits", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
     ],

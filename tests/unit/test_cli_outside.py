@@ -82,7 +82,7 @@ def test_an_empty_path_is_not_the_current_folder(
     here: Path, capsys: pytest.CaptureFixture[str], arguments: str, subject: str
 ) -> None:
     assert refused(capsys, *arguments.split(), "") == (
-        f"{subject}: the value is empty; for a path, `.` is the current folder"
+        f"{subject}: empty value; use `.` for the current folder"
     )
     assert [file.name for file in here.iterdir()] == ["ok.yaml"]
 
@@ -215,8 +215,8 @@ def test_a_baseline_is_not_written_over_what_is_none(
     (here / "policy.toml").write_text(POLICY, "utf-8")
     (here / "old.json").write_bytes(content)
     assert refused(capsys, *arguments, "old.json") == (
-        f"old.json: the file exists and is not a baseline (it has no {key!r} that starts with {kind!r}); "
-        "name another file, or delete this one"
+        f"old.json: file exists and is not a baseline (no {key!r} that starts with {kind!r}); "
+        "choose another file or delete this one"
     )
     assert (here / "old.json").read_bytes() == content
 
@@ -242,7 +242,7 @@ def test_a_baseline_is_written_over_an_older_one_and_over_nothing(
         ),
         (
             (".", "--json", "local.json"),
-            "--json and --baseline: both name local.json; expected two files",
+            "--json and --baseline: both write local.json; expected different files",
         ),
     ],
 )
@@ -264,14 +264,14 @@ def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
     (here / "local.json").write_text("{}", "utf-8")
     words = [word for word in JUDGED if word != "--update-baseline"]
     assert refused(capsys, *words, ".", "--json", "local.json") == (
-        "--json local.json: --baseline reads it; name another file to write"
+        "--json local.json: --baseline reads this file; write to another one"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["usage", "--corpus", "--model", " "], "--model: expected the name of a model, found blanks"),
+        (["usage", "--corpus", "--model", " "], "--model: expected a model name, found only spaces"),
         (["usage", "--model", "nope"], "--model requires --corpus; scenarios name their own models"),
         (["usage", "--prices", "."], ".: has no price files, expected *.csv or *.txt"),
     ],
