@@ -98,7 +98,7 @@ def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
         if word not in commands:
             meant = suggestion(word, commands) if group else _meant(word, commands)
             listing = f"statek-sim help {group}".strip()
-            return f"No such command {group + word!r}.{meant} `{listing}` lists the commands"
+            return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
         group, commands = f"{group}{word} ", _inside(commands[word])
     return None
 

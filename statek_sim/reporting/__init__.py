@@ -1,1 +1,1 @@
-"""Renders reports on runs for a terminal, and as Markdown, JSON, HTML and JUnit XML."""
+"""Renders run reports for a terminal and as Markdown, JSON, HTML and JUnit XML."""

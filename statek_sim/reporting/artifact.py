@@ -1,4 +1,4 @@
-"""Writes report files atomically, checks their paths before a run, and loads the JSON Schemas of the reports."""
+"""Writes report files atomically, checks their paths before a run, and loads the report schemas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ STANDARD_OUTPUT: Final = Path("-")
 
 
 def write_artifact(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 to `path`, creating its folders; readers see the old file or the new one.
+    """Write `text` to `path` as UTF-8 and create its folders; readers see either the old file or the new one.
 
-    A path that is not a regular file, such as a pipe or `/dev/stdout`, is written to directly; `-` is standard output.
+    A path that is not a regular file, such as a pipe or `/dev/stdout`, is written directly; `-` is standard output.
     Raises `BadInput` if the file cannot be written.
     """
     if path == STANDARD_OUTPUT:
@@ -39,7 +39,7 @@ def write_artifact(path: Path, text: str) -> None:
 
 
 def json_text(document: object) -> str:
-    """Return a document as the text of a JSON file; raises ValueError for numbers that JSON does not have."""
+    """Return a document as JSON text; raises ValueError for numbers that JSON cannot represent."""
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -47,33 +47,33 @@ NO_REPORTS: Final = (
     *(".yaml", ".yml", ".toml", ".env", ".py"),
     *(".csv", ".db", ".gguf", ".jsonl", ".sqlite", ".sqlite3", ".whl"),
 )
-"""The suffixes of source and data files, which a report never replaces."""
+"""Suffixes of source and data files, which a report never replaces."""
 
 
 def check_writable(path: Path) -> None:
     """Raise `BadInput` if a report cannot be written to a path, or would replace a source file.
 
-    Source files are existing files with a suffix in `NO_REPORTS`, such as scenarios and presets.
+    A source file is an existing file with a suffix in `NO_REPORTS`, such as a scenario or a preset.
     """
     if path == STANDARD_OUTPUT:
-        raise BadInput(f"{path}: standard output has the text for people; name a file")
+        raise BadInput(f"{path}: standard output is used for the text report; choose a file")
     problem = _problem(path)
     if problem:
         raise BadInput(f"{path}: cannot write the report: {os.strerror(problem)}")
     # `/dev/stdout` may be a file that the shell opened.
     places = (path,) if path.is_relative_to("/dev") else (path, path.resolve())
     if any(map(_is_no_report, places)):
-        raise BadInput(f"{path}: the file exists and is not a report; name another file")
+        raise BadInput(f"{path}: file exists and is not a report; choose another file")
 
 
 def _is_no_report(path: Path) -> bool:
-    """Return whether a path is an existing source file; `.env.local` counts like `local.env`."""
+    """Return whether a path is an existing source file; `.env.local` counts as well as `local.env`."""
     name = path.name.lower()
     return (name.endswith(NO_REPORTS) or name.startswith(".env.")) and path.is_file()
 
 
 def _problem(path: Path) -> int:
-    """Return the error number with which writing to `path` would fail, or 0."""
+    """Return the errno that writing to `path` would fail with, or 0."""
     if path.is_dir():
         return errno.EISDIR
     if path.exists() and not path.is_file():
@@ -87,13 +87,13 @@ def _problem(path: Path) -> int:
 
 
 def published() -> tuple[str, ...]:
-    """Return the names of all schemas of this package, such as `report` for `report_schema.json`."""
+    """Return the names of this package's schemas, such as `report` for `report_schema.json`."""
     files = (file.name for file in resources.files("statek_sim.reporting").iterdir())
     return tuple(sorted(name.removesuffix("_schema.json") for name in files if name.endswith("_schema.json")))
 
 
 def schema_named(name: str) -> dict[str, Any]:
-    """Return a schema, which follows draft 2020-12."""
+    """Return a schema (JSON Schema draft 2020-12)."""
     text = (resources.files("statek_sim.reporting") / f"{name}_schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

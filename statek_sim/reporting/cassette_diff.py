@@ -1,4 +1,4 @@
-"""Compares two recordings of the same requests for a reviewer: the model's replies, without transport details."""
+"""Compares the model's replies in two recordings of the same requests, ignoring transport details."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHANGES_ALWAYS: Final = frozenset(
 
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
-    """Return the differences between two cassettes as lines; replies to equal requests are compared in order."""
+    """Return the differences between two cassettes, one per line; replies to equal requests are compared in order."""
     lanes: dict[str, deque[Exchange]] = {}
     for exchange in old:
         lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
@@ -32,12 +32,12 @@ def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching
         lines += (
             _reply_changes(lane.popleft(), exchange)
             if lane
-            else [f"+ {_named(exchange)}: only in the new one"]
+            else [f"+ {_named(exchange)}: only in the new cassette"]
         )
     gone = sorted(
         (exchange for lane in lanes.values() for exchange in lane), key=lambda exchange: exchange.line
     )
-    return [*(f"- {_named(exchange)}: only in the old one" for exchange in gone), *lines]
+    return [*(f"- {_named(exchange)}: only in the old cassette" for exchange in gone), *lines]
 
 
 def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
@@ -52,9 +52,9 @@ def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
 
 
 def said(exchange: Exchange) -> dict[str, JSON]:
-    """Return the contents of a response to compare: the status, and the reply, tool calls, usage and model of an LLM.
+    """Return the parts of a response to compare: the status, and an LLM's reply, tool calls, usage and model.
 
-    For a response that is not a reply of an LLM, it is the JSON without ids and times, or the text.
+    For a response that is not an LLM reply, compare the JSON without ids and times, or the text.
     """
     response = exchange.response
     reply = None if (format_ := _format_of(exchange)) is None else _readable(format_, response)
@@ -62,21 +62,21 @@ def said(exchange: Exchange) -> dict[str, JSON]:
 
 
 def unread(exchanges: Iterable[Exchange]) -> list[str]:
-    """Return a line for each response that is not in the format of its address, because it is broken or different."""
+    """Return a line for each response that is not in the format expected at its URL."""
     return [
-        f"{_named(exchange)}: no answer in the format of this address, compared as JSON or text"
+        f"{_named(exchange)}: response is not in this URL's format; compared as JSON or text"
         for exchange in exchanges
         if (format_ := _format_of(exchange)) is not None and _readable(format_, exchange.response) is None
     ]
 
 
 def _format_of(exchange: Exchange) -> WireFormat | None:
-    """Return the format for the address of a request, or None for an unknown address or an error response."""
+    """Return the format for a request's URL, or None for an unknown URL or an error response."""
     return format_at(exchange.request.uri) if exchange.response.status < 400 else None
 
 
 def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
-    """Return the contents of a reply, or None if it is not in this format."""
+    """Return a reply's contents, or None if it is not in this format."""
     try:
         reply = _reply(format_, response)
     except (InvalidFormat, *MALFORMED):
@@ -122,7 +122,7 @@ def _named(exchange: Exchange) -> str:
 
 
 def _asked(request: Request) -> str:
-    """Return the start of the last message of a request, by which a reader recognizes the turn."""
+    """Return the start of a request's last message, which identifies the turn to a reader."""
     try:
         body = parsed(request.body)
     except NotJson:

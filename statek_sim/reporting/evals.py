@@ -1,4 +1,4 @@
-"""Renders the summary of an experiment as tables for a terminal and Markdown, and as JSON."""
+"""Renders an experiment's summary as tables for a terminal or Markdown, and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.values import record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTable:
-    """A table with a title, and lines below the rows. The first column is text, the others are numbers."""
+    """A table with a title and footnotes. The first column contains text, the others numbers."""
 
     title: str
     header: tuple[str, ...]
@@ -27,19 +27,19 @@ class TextTable:
 
     @property
     def table(self) -> Table:
-        """The header and the rows as a `Table`, which can be rendered."""
+        """The header and the rows as a `Table`, ready to render."""
         return Table(head=self.header, rows=self.rows, left=_WORDS)
 
 
 _WORDS: Final = ("answer", "read by rescue", "corrected")
-"""The headers of other columns with text."""
+"""Headers of the other text columns."""
 
 _UNBOUNDED: Final = 10_000
-"""The width of tables in a terminal, which is large so that tables are never cut."""
+"""The table width in a terminal, large enough that tables are never cut."""
 
 
 def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
-    """Yield the tables of a report; with `prices`, the tables include the cost of runs."""
+    """Yield the report's tables; with `prices`, they include the runs' cost."""
     yield arms_table(summary)
     yield tokens_table(summary, prices)
     if summary.comparisons:
@@ -50,7 +50,7 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
 
 
 def arms_table(summary: Summary) -> TextTable:
-    """Return a table of the arms with their completion and score."""
+    """Return a table of the arms with their completion rate and score."""
     first = summary.arms[0]
     timed = any(arm.seconds is not None for arm in summary.arms)
     header = (
@@ -59,10 +59,10 @@ def arms_table(summary: Summary) -> TextTable:
         *_powers(first),
     )
     below = [
-        f"{summary.experiment.model.name}; completed: ended by an answer; right: did all that was demanded"
+        f"{summary.experiment.model.name}; completed: ended with an answer; right: met every requirement"
     ]
     if timed:
-        below.append("seconds: real time of all runs of the agent; time of our harness is virtual")
+        below.append("seconds: real time for all of the agent's runs; the built-in harness uses virtual time")
     rows = tuple(_arm_row(arm, timed=timed) for arm in summary.arms)
     return TextTable(title="Arms", header=header, rows=rows, below=tuple(below))
 
@@ -89,13 +89,13 @@ def _arm_row(arm: ArmSummary, *, timed: bool) -> tuple[str, ...]:
 
 
 def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
-    """Return a table of the mean tokens of a run, measured and estimated, with `prices` also the mean cost."""
+    """Return a table of mean tokens per run, measured and estimated, and the mean cost if `prices` are given."""
     header: tuple[str, ...] = ("arm", "requests", "measured", "estimated")
-    below = ["tokens of a run on average; estimated: bytes / 4"]
+    below = ["mean tokens per run; estimated: bytes / 4"]
     if prices is not None:
         header = (*header, "cost measured", "cost estimated")
         below.append(
-            f"US dollars for 1,000 runs at {prices.prompt} and {prices.completion} per million tokens"
+            f"US dollars per 1,000 runs at {prices.prompt} and {prices.completion} per million tokens"
         )
     return TextTable(
         title="Tokens",
@@ -121,7 +121,7 @@ def _cost(count: Count, runs: int, prices: Prices) -> str:
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
-    """Return a table of the comparisons of arms, with their significance."""
+    """Return a table of arm comparisons with their significance."""
     rows = tuple(
         (
             f"{comparison.first} against {comparison.second}",
@@ -136,8 +136,8 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
     )
     header = ("arms", "difference", "95 % by scenarios", "only one right", "p", "p (Holm)", "answer")
     below = (
-        "p: exact McNemar over pairs of the same scenario and seed, on these very scenarios",
-        "the interval is for scenarios like these",
+        "p: exact McNemar test over pairs with the same scenario and seed, for exactly these scenarios",
+        "the interval covers scenarios like these",
     )
     return TextTable(title="Is the difference real?", header=header, rows=rows, below=below)
 
@@ -147,20 +147,20 @@ def _p(value: float) -> str:
 
 
 def answer_words(comparison: Comparison) -> str:
-    """Return the result of a comparison, in words."""
+    """Return a comparison's result in words."""
     match comparison.answer:
         case "different":
             return "different"
         case "different here":
-            return "different on these scenarios; more scenarios would tell of others"
+            return "different on these scenarios; more scenarios are needed to generalize"
         case "not exercised":
-            return "not exercised: every run was the same in both"
+            return "not exercised: every run had the same result in both"
         case "cannot tell":
             return "not enough runs to tell"
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return a table of the number of right runs of each scenario in each arm."""
+    """Return a table with each scenario's number of right runs in each arm."""
     names = [arm.arm.name for arm in summary.arms]
     rows = tuple(
         (
@@ -176,7 +176,7 @@ def matrix_table(summary: Summary) -> TextTable:
 
 
 def flow_table(summary: Summary) -> TextTable:
-    """Return a table of the classes of mistakes in one arm: the user's agent, or else the full harness or first arm."""
+    """Return a table of mistake classes in one arm: the user's agent, or else the full harness or the first arm."""
     first = summary.arms[0]
     of_full = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), first)
     arm = of_full if first.arm.agent is None else first
@@ -203,11 +203,11 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def rates_table(profile: Profile) -> TextTable:
-    """Return a table of every rate of the model, with the reason for the assumed rates."""
+    """Return a table of the model's rates, with the reason for the assumed ones."""
     below = (
-        f"all are assumed: {profile.assumed}",
-        "a class's rate is its mean over scenarios: each scenario has its own",
-        "damage is of the malformed calls that arrive as text",
+        f"all rates are assumed: {profile.assumed}",
+        "a class's rate is its mean across scenarios, because each scenario has its own rate",
+        "damage rates apply to malformed calls that arrive as text",
     )
     return TextTable(
         title=f"Rates of {profile.name}",
@@ -218,24 +218,24 @@ def rates_table(profile: Profile) -> TextTable:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent."""
+    """Return a fraction as a percentage."""
     return f"{100 * share:.1f} %"
 
 
 def signed(share: float) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
+    """Return a difference between fractions in percentage points, with its sign."""
     return f"{100 * share:+.1f}"
 
 
 def table_lines(table: TextTable) -> Iterator[str]:
-    """Yield a table as lines for a terminal."""
+    """Yield a table's lines for a terminal."""
     yield table.title
     yield from (f"  {line.plain}" for line in table.table.lines(width=_UNBOUNDED))
     yield from (f"  {line}" for line in table.below)
 
 
 def table_markdown(table: TextTable) -> Iterator[str]:
-    """Yield a table as lines of Markdown."""
+    """Yield a table's Markdown lines."""
     yield f"### {table.title}\n\n{table.table.markdown()}"
     for line in table.below:
         yield f"\n{line}"
@@ -252,7 +252,7 @@ DIGITS: Final = 6
 
 
 def evals_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary as JSON, in the schema of `evals_schema.json`."""
+    """Return the summary as JSON that follows `evals_schema.json`."""
     experiment = summary.experiment
     return {
         "schema": SCHEMA,
@@ -274,7 +274,7 @@ def evals_json(summary: Summary) -> dict[str, Any]:
 
 
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
-    """Return every rate of a profile: means of classes over scenarios, single rates, shares of kinds of damage."""
+    """Return a profile's rates: class means across scenarios, single rates, and the fraction of each damage kind."""
     return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
 
 

@@ -1,4 +1,4 @@
-"""An exploration in the terminal, as JSON (`statek-sim/exploration@1`), and as GitHub-flavoured Markdown."""
+"""Renders an exploration for a terminal, as JSON (`statek-sim/exploration@1`) and as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOUNS: Final = {
 
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
-    """Yield the report for a terminal: a line per scenario, the failures, the tools' certificates, and the verdict."""
+    """Yield the report for a terminal: a line per scenario, failures, tool verdicts, and the overall verdict."""
     for explored in exploration.scenarios:
         if quiet and not (exploration.nothing or explored.killed):
             continue
@@ -37,17 +37,17 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
     tools = () if quiet else [*tool_lines(exploration.scenarios)]
     if tools:
         yield Text()
-        yield Text("Tools of your own, when their worker dies", "bold")
+        yield Text("Your tools when their worker dies", "bold")
         yield from map(Text, tools)
     yield Text()
     if exploration.stopped:
-        yield Text("stopped: what follows is what was covered so far", "yellow")
+        yield Text("stopped early; the verdict covers the runs so far", "yellow")
     bad = exploration.failed or exploration.nothing
     yield Text(verdict_words(exploration), "bold red" if bad else "bold green")
 
 
 def scenario_line(explored: Explored) -> str:
-    """Return one line about a scenario: what was explored, or why it was not explored."""
+    """Return a line that describes what was explored in a scenario, or why it was not explored."""
     name = f"{explored.suite}/{explored.id}[{explored.profile}]"
     if explored.problem is not None:
         return f"{name}: not explored: {explored.problem}"
@@ -55,7 +55,7 @@ def scenario_line(explored: Explored) -> str:
 
 
 def proven_words(explored: Explored) -> str:
-    """Return what was explored of a scenario, such as `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
+    """Return what was explored in a scenario, such as `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
     proven = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in explored.proven.items() if count.of)
     beyond = explored.beyond
     more = []
@@ -65,11 +65,13 @@ def proven_words(explored: Explored) -> str:
         more.append(f"orders of depth {beyond.depth} with {100 * beyond.probability:.0f} %")
     if explored.unknown:
         more.append(f"{plural(explored.unknown, 'run')} left the script")
-    return "; ".join([proven or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
+    return "; ".join(
+        [proven or "no deviations to try", *(["beyond that " + ", ".join(more)] if more else [])]
+    )
 
 
 def failure_lines(explored: Explored) -> Iterator[Text]:
-    """Yield the failures of a scenario, with their deviations."""
+    """Yield a scenario's failures with their deviations."""
     for failure in explored.failures:
         yield Text()
         yield Text(
@@ -86,22 +88,22 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield the deviations that led to a failure, how many other runs fail, and the command that replays it."""
+    """Yield the deviations that led to a failure, the number of other failing runs, and the replay command."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
-        yield "undisturbed"
+        yield "without deviations"
     if failure.times > 1:
-        yield f"so do {plural(failure.times - 1, 'further run')}"
+        yield f"also fails in {plural(failure.times - 1, 'other run')}"
     if failure.file is not None:
         yield f"statek-sim explore --replay {failure.file}"
 
 
 PHASES: Final = ("before", "during", "after", "run twice", "two owners")
-"""The names of the disturbances in a tool's certificate, in the order of the report."""
+"""The disturbances that a tool is judged by, in report order."""
 
 
 def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
-    """Yield a line with the certificate of each tool of the user: the worst verdicts in all scenarios."""
+    """Yield a line for each of the user's tools with its worst verdicts across all scenarios."""
     order = (None, "safe", "at least once", "leaks")
     worst: dict[str, list[str | None]] = {}
     for explored in scenarios:
@@ -113,7 +115,7 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
                 known[place] = max(known[place], verdict, key=order.index)
     for name, verdicts in sorted(worst.items()):
         phases = zip(PHASES, verdicts, strict=True)
-        yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not seen'}" for phase, verdict in phases)
+        yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not tested'}" for phase, verdict in phases)
 
 
 def verdict_words(exploration: Exploration) -> str:
@@ -127,7 +129,7 @@ def verdict_words(exploration: Exploration) -> str:
     if exploration.skipped:
         words += f", {exploration.skipped} not explored"
     if not exploration.failed:
-        return f"{words}: nothing fails"
+        return f"{words}: no failures"
     unreached = sum(
         not reached for explored in exploration.scenarios for reached in explored.reached.values()
     )
@@ -138,7 +140,7 @@ def verdict_words(exploration: Exploration) -> str:
 
 
 def replay_line(replayed: Replayed) -> str:
-    """Return one line about a replayed failure, which starts with FIXED or FAILED."""
+    """Return a line about a replayed failure that starts with FIXED or FAILED."""
     name = f"{replayed.scenario.id}[{replayed.profile}] {replayed.scenario.violates}"
     if not replayed.fixed:
         return f"FAILED {name}: {replayed.message}"
@@ -151,7 +153,7 @@ VERSION: Final = 1
 
 
 def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON]:
-    """Return the exploration as JSON in the schema of `exploration_schema.json`; `seconds` is the real duration."""
+    """Return the exploration as JSON that follows `exploration_schema.json`; `seconds` is the real duration."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -186,7 +188,7 @@ def _failure(failure: Failure) -> JSON:
 
 
 MARKS = {"same": "=", "differs": "~", "unknown": "?"}
-"""The letters of the crash map by outcome; a violated invariant is `X`."""
+"""The crash map's letter for each outcome; a violated invariant is `X`."""
 
 
 def exploration_markdown(exploration: Exploration) -> str:
@@ -198,20 +200,20 @@ def _blocks(exploration: Exploration) -> Iterator[str]:
     yield "# Exploration"
     yield f"{verdict_words(exploration)}."
     if exploration.stopped:
-        yield "It was stopped: this is what was covered so far."
+        yield "The exploration was stopped early; this report covers the runs so far."
     played = [explored for explored in exploration.scenarios if explored.problem is None]
     if played:
         head = ("scenario", "proven", "failures", "crash adds", "crash map")
         yield Table(head=head, rows=[*map(_row, played)], left=head).markdown()
         yield (
-            "The crash map has a letter per distinct place to die: `=` as undisturbed, `~` ends otherwise, `?` leaves "
-            "the script, `X` breaks an invariant."
+            "The crash map has a letter per distinct crash point: `=` same result, `~` different result, `?` leaves "
+            "the script, `X` violates an invariant."
         )
     for explored in exploration.scenarios:
         yield from _failures(explored)
     tools = [f"- {escaped(line.strip())}" for line in tool_lines(exploration.scenarios)]
     if tools:
-        yield "## Tools of your own, when their worker dies"
+        yield "## Your tools when their worker dies"
         yield "\n".join(tools)
     left = [explored for explored in exploration.scenarios if explored.problem is not None]
     if left:

@@ -1,6 +1,6 @@
 """Renders the gate's result for a terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
 
-GitHub gets a Markdown summary, and annotations on the lines of preset files.
+For GitHub, it writes a Markdown summary and annotations on preset file lines.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from statek_sim.reporting.text_format import NOTHING, plural
 from statek_sim.values import JSON, as_json, record
 
 _FIRST = 24
-"""The minimum width of the column with the rules' names; if less is left, the table becomes a list."""
+"""The minimum width of the rule column; with less room, the table becomes a list."""
 
 
 def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
-    """Yield the report for a terminal: the table, a sentence for each failure, the remarks, and the overall verdict."""
+    """Yield the report for a terminal: the table, a sentence per failure, the remarks, and the overall verdict."""
     upright = _table(result)
     table = upright if upright.fits(width=width, first=_FIRST) else _list(result)
     yield from table.lines(width=width)
@@ -54,24 +54,24 @@ def verdict_words(result: GateResult) -> str:
 
 
 def origins(preset: JudgedPreset) -> str:
-    """Return the source of each limit of a preset: its file, or STATEK's default."""
+    """Return the source of each limit in a preset: its file or STATEK's default."""
     limits = {
         limit: f"{limit.value} {'unlimited' if value is None else value}" for limit, value in preset.limits
     }
     own = ", ".join(limits[limit] for limit in limits if limit in preset.stated)
     left = ", ".join(limits[limit] for limit in limits if limit not in preset.stated)
     return f"sets {own or 'no limit'}" + (
-        f"; STATEK's defaults: {left}" if left else "; no limit is a default"
+        f"; STATEK's defaults: {left}" if left else "; none from STATEK's defaults"
     )
 
 
 def rules_of(result: GateResult) -> tuple[str, ...]:
-    """Return the names of all rules, in the order in which they first occur."""
+    """Return the names of all rules in order of first occurrence."""
     return tuple(dict.fromkeys(verdict.rule for verdict in result.verdicts))
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """Return the summary of some verdicts, such as `14 pass` or `3 of 14 fail`; `-` if there are none."""
+    """Summarize verdicts, such as `14 pass` or `3 of 14 fail`; `-` if there are none."""
     failed = sum(not verdict.passed for verdict in verdicts)
     if not verdicts:
         return NOTHING
@@ -79,7 +79,7 @@ def tally(verdicts: Sequence[Verdict]) -> str:
 
 
 def of_cell(result: GateResult, preset: str, rule: str) -> list[Verdict]:
-    """Return the verdicts on a preset by a rule."""
+    """Return a rule's verdicts on a preset."""
     return [verdict for verdict in result.verdicts if (verdict.preset, verdict.rule) == (preset, rule)]
 
 
@@ -92,7 +92,7 @@ def _table(result: GateResult) -> Table:
 
 
 def _list(result: GateResult) -> Table:
-    """Return a table with one row for each preset and rule, for narrow terminals."""
+    """Return a table with a row for each preset and rule, for narrow terminals."""
     rows: Rows = [
         [f"{preset.name}: {rule}", _cell(verdicts)]
         for preset in result.presets
@@ -108,7 +108,7 @@ def _cell(verdicts: Sequence[Verdict]) -> Text:
 
 
 def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text]:
-    """Yield a place and a sentence, wrapped into lines; continuation lines are indented."""
+    """Yield a location and a sentence, wrapped; continuation lines are indented."""
     whole = " ".join(f"{place}{sentence}".split())
     lines = textwrap.wrap(
         whole, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
@@ -125,7 +125,7 @@ VERSION: Final = 1
 
 
 def gate_json(result: GateResult) -> dict[str, JSON]:
-    """Return the result as JSON in the schema of `gate_schema.json`; equal results give equal objects."""
+    """Return the result as JSON that follows `gate_schema.json`; equal results give equal objects."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -165,7 +165,7 @@ def _remark(remark: Remark) -> JSON:
 
 
 _FAILURES: Final = 200
-"""The maximum number of failures in full, because GitHub shows no step summary of more than 1 MiB."""
+"""The maximum number of failures shown in full, because GitHub does not show step summaries larger than 1 MiB."""
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -177,7 +177,7 @@ def _blocks(result: GateResult) -> Iterator[str]:
     yield f"# STATEK presets: {verdict_words(result)}"
     yield _table(result).markdown()
     if result.failed:
-        yield "## What fails"
+        yield "## Failures"
         yield "\n".join(
             f"- {sentence(verdict.reason)} ({escaped(verdict.rule)}, {code(str(verdict.place))})"
             for verdict in result.failed[:_FAILURES]
@@ -185,14 +185,14 @@ def _blocks(result: GateResult) -> Iterator[str]:
     if len(result.failed) > _FAILURES:
         yield f"And {plural(len(result.failed) - _FAILURES, 'more failure')}."
     if result.remarks:
-        yield "## Noticed"
+        yield "## Remarks"
         yield "\n".join(
             f"- {code(str(remark.place))}: {sentence(remark.message)}" for remark in result.remarks
         )
 
 
 def sentence(text: str) -> str:
-    """Return a sentence as Markdown: names in backticks as code, and all other words escaped."""
+    """Return a sentence as Markdown: names in backticks become code, everything else is escaped."""
     parts = " ".join(text.split()).split("`")
     if len(parts) % 2 == 0:
         return escaped("`".join(parts))
@@ -200,7 +200,7 @@ def sentence(text: str) -> str:
 
 
 def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
-    """Yield a GitHub annotation for every failure and every remark; paths are relative to `folder`, the checkout."""
+    """Yield a GitHub annotation for each failure and remark; paths are relative to `folder`, the checkout."""
     for verdict in result.failed:
         title = f"statek-sim gate: {verdict.rule}"
         yield annotation("error", verdict.place, folder, title=title, message=verdict.reason)
@@ -209,7 +209,7 @@ def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
 
 
 def annotation(level: str, place: Place, folder: Path, *, title: str, message: str) -> str:
-    """Return one GitHub workflow command for a place in a file, escaped as GitHub requires."""
+    """Return a GitHub workflow command for a location in a file, escaped as GitHub requires."""
     path = Path(os.path.abspath(folder / place.path))
     base = Path(os.path.abspath(folder))
     shown = path.relative_to(base) if path.is_relative_to(base) else path

@@ -1,4 +1,4 @@
-"""Renders the efficacy of guards as a table for a terminal and as JSON."""
+"""Renders the guards' efficacy as a table for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from statek_sim.reporting.text_format import NOTHING, count
 from statek_sim.values import JSON, record
 
 SCHEMA: Final = "statek-sim/guards@1"
-"""The schema of the output of `statek-sim guards --json`."""
+"""The schema of the `statek-sim guards --json` output."""
 
 _HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision %", "us/KB")
 
 
 def guard_lines(measured: Sequence[Efficacy], *, width: int) -> list[Text]:
-    """Return a table with a line for each guard and corpus; shares have their 95 % intervals."""
+    """Return a table with a row for each guard and corpus; percentages come with 95 % intervals."""
     return Table(head=_HEADS, rows=[*map(_cells, measured)], left=("corpus",)).lines(width=width)
 
 
@@ -42,7 +42,7 @@ def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
 
 
 def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
-    """Return the figures as JSON in the schema of `guards_schema.json`; shares are from 0 to 1."""
+    """Return the figures as JSON that follows `guards_schema.json`; fractions are from 0 to 1."""
     return {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
 
 

@@ -1,7 +1,7 @@
 """Renders results as JUnit XML, without real times, so that equal results give equal text.
 
-A gate has a test suite for each preset, with a case for each rule and scenario. An experiment has a test suite for each
-arm, with a case for each eval.
+A gate result has a test suite per preset, with a case per rule and scenario. An experiment has a test suite per arm,
+with a case per eval.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 
 def gate_junit(result: GateResult) -> str:
-    """Return the verdicts of a gate as JUnit XML."""
+    """Return a gate's verdicts as JUnit XML."""
     document = JUnitXml("statek-sim gate")
     for preset in result.presets:
         document.add_testsuite(_suite(preset, result))
@@ -27,7 +27,7 @@ def gate_junit(result: GateResult) -> str:
 
 
 def evals_junit(summary: Summary) -> str:
-    """Return an experiment as JUnit XML; a case fails unless all runs of the eval in the arm were right."""
+    """Return an experiment as JUnit XML; a case fails unless all of the eval's runs in the arm were right."""
     document = JUnitXml("statek-sim evals")
     for arm in summary.arms:
         suite = TestSuite(f"evals {arm.arm.name}")
@@ -77,6 +77,6 @@ def _plain(text: str) -> str:
 def _cell_case(scenario: str, arm: str, cell: CellSummary) -> TestCase:
     case = TestCase(scenario, classname=f"evals.{arm}", time=0)
     if cell.passed < cell.runs:
-        message = f"{cell.passed} of {cell.runs} runs right, {cell.completed} ended by an answer"
+        message = f"{cell.passed} of {cell.runs} runs right, {cell.completed} ended with an answer"
         case.result = [Failure(message, "evals")]
     return case

@@ -1,6 +1,6 @@
-"""Renders reports on limits as text and as JSON: stops by other counts, a calibrated limit, a preset's headroom.
+"""Renders limit reports as text and JSON: stops with other token counts, a calibrated limit, a preset's headroom.
 
-Each JSON document names its schema.
+Each JSON document includes its schema name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.reporting.text_format import NOTHING, count, plural, share, sign
 from statek_sim.values import JSON, as_json, record
 
 MAIN: Final = "main"
-"""The job of a scenario that declares no jobs; tables omit this name."""
+"""The job name in a scenario that declares no jobs; tables omit it."""
 
 _SHORT: Final = {
     LimitName.MAX_TURNS: "turns",
@@ -30,8 +30,8 @@ _SHORT: Final = {
     LimitName.MAX_TOKEN_USAGE: "tokens",
 }
 _FURTHER: Final = (
-    "turns and tokens: how much further (+) or less far (-) it would have gone; "
-    "+0: no further, but to another end"
+    "turns and tokens: how many more (+) or fewer (-) there would have been; "
+    "+0: the same number, but a different ending"
 )
 _HEADS: Final = {
     **_SHORT,
@@ -41,10 +41,10 @@ _HEADS: Final = {
 
 
 def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
-    """Yield how many stops were false or late, and every job that ends differently with another token count."""
-    yield Text("What the estimate does to decisions", "bold")
+    """Yield the numbers of false and late stops, and every job that ends differently with another token count."""
+    yield Text("Stops with the byte estimate", "bold")
     yield from paragraph(
-        "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
+        "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the opposite",
         width,
         "dim",
     )
@@ -53,14 +53,14 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
     different = [job for job in jobs if job.differs]
     if different:
         yield Text()
-        yield Text("Jobs that would have ended otherwise", "bold")
+        yield Text("Jobs that would have ended differently", "bold")
         yield from paragraph(_FURTHER, width, "dim")
         heads = ("scenario", "ended by", "call", "on tokens", "turns", "tokens")
         yield from Table(head=heads, rows=_stops(different), left=("ended by",)).lines(width=width)
 
 
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the calibrated limit, its spread over scenarios, and the jobs that the limit stops."""
+    """Yield the calibrated limit, the spread of limits across scenarios, and the jobs it stops."""
     yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
     kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
     yield from paragraph(
@@ -69,14 +69,14 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
     limits = sorted(scenario.limit for scenario in found.scenarios if scenario.limit is not None)
     projected = sum(scenario.projected for scenario in found.scenarios)
     spread = (
-        f"limits of the scenarios: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
+        f"scenario limits: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
         f"{count(limits[-1])}"
     )
     if projected:
         reach = "reaches" if projected == 1 else "reach"
         spread += (
-            f"; {projected} of {plural(len(found.scenarios), 'scenario')} never {reach} the budget; that is projected "
-            "at their own rate"
+            f"; {projected} of {plural(len(found.scenarios), 'scenario')} never {reach} the budget; those limits "
+            "are projected from the scenario's own rate"
         )
     yield from paragraph(spread, width, "dim")
     rows = _scenario_limits(found)
@@ -90,12 +90,12 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
-    """Yield one line per scenario: the limit that stops it or is closest, and the value that it needs of each limit."""
+    """Yield a line per scenario: the limit that stops it or comes closest, and the value it needs for each limit."""
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
-    yield Text(f"Room under {preset}", "bold")
+    yield Text(f"Headroom under {preset}", "bold")
     yield from paragraph(
-        "for each limit the smallest value with which it stops no job, the others as they are; ! above the preset's, "
-        "= set by the scenario itself; binds: the limit that stopped it, or that it comes closest to",
+        "for each limit, the smallest value that stops no job, with the other limits unchanged; ! above the preset's, "
+        "= set by the scenario; binds: the limit that stopped it or that it comes closest to",
         width,
         "dim",
     )
@@ -105,14 +105,14 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
     yield Text()
     stopped = sum(scenario.stopped for scenario in found)
     yield from paragraph(
-        f"{stopped} of {plural(len(found), 'scenario')} stopped. Where the preset sets the limit, "
-        "none is stopped from: " + ", ".join(_largest(found, limit) for limit in LimitName),
+        f"{stopped} of {plural(len(found), 'scenario')} stopped. For limits set by the preset, "
+        "none is stopped at: " + ", ".join(_largest(found, limit) for limit in LimitName),
         width,
     )
 
 
 def _bare(scenario: str) -> str:
-    """Return a scenario's name without the profile, because the profile is the same in the whole table."""
+    """Return a scenario's name without the profile, which is the same throughout the table."""
     return scenario.partition("[")[0]
 
 
@@ -178,9 +178,9 @@ def _scenario_limits(found: Calibration) -> Rows:
 def _stopped(found: Calibration, width: int) -> Iterator[Text]:
     needless = [stop for stop in found.stopped if stop.needlessly]
     if not found.stopped:
-        yield from paragraph("It stops none of these jobs.", width)
+        yield from paragraph("The limit stops none of these jobs.", width)
     else:
-        yield Text("What it stops", "bold")
+        yield Text("Stopped jobs", "bold")
         rows = [
             (
                 _job(stop.scenario, stop.job),
@@ -199,7 +199,9 @@ def _stopped(found: Calibration, width: int) -> Iterator[Text]:
         yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
     if found.unknown:
         yield from paragraph(
-            f"left out, not every call is reported: {plural(len(found.unknown), 'scenario')}", width, "dim"
+            f"left out because of calls without reported usage: {plural(len(found.unknown), 'scenario')}",
+            width,
+            "dim",
         )
 
 
@@ -213,7 +215,7 @@ def _sensitivity(scenario: Sensitivity) -> Sequence[str]:
 
 
 def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
-    """Return the limit that stopped the scenario, or the limit to which it comes closest, with the used share."""
+    """Return the limit that stopped the scenario, or the limit it comes closest to with the percentage used."""
     if scenario.binds is None:
         return NOTHING
     need, name = needs[scenario.binds], _SHORT[scenario.binds]
@@ -225,7 +227,7 @@ def _need(need: LimitNeed) -> str:
 
 
 def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
-    """Return the smallest value of a limit that stops no scenario, without scenarios that set the limit themselves."""
+    """Return the smallest value of a limit that stops no scenario, ignoring scenarios that set the limit themselves."""
     needs = [
         need.needed
         for scenario in found
@@ -236,21 +238,21 @@ def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
 
 
 def _stop(stop: str | None) -> str:
-    """Return how a job ended; a limit has a short name."""
+    """Return how a job ended, with short names for limits."""
     names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
     return "not ended" if stop is None else names.get(stop, stop)
 
 
 def stops_json(jobs: Sequence[JobStops]) -> dict[str, JSON]:
-    """Return every job with its ending for each token count, in the schema `statek-sim/stops@1`."""
+    """Return each job with its ending for each token count, as `statek-sim/stops@1`."""
     return {"schema": "statek-sim/stops@1", "jobs": as_json(jobs)}
 
 
 def calibration_json(found: Calibration) -> dict[str, JSON]:
-    """Return the calibrated limit and its basis, in the schema `statek-sim/calibration@1`."""
+    """Return the calibrated limit and its basis as `statek-sim/calibration@1`."""
     return {"schema": "statek-sim/calibration@1", **record(found)}
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> dict[str, JSON]:
-    """Return the value of every limit that each scenario needs, in the schema `statek-sim/sensitivity@1`."""
+    """Return the value that each scenario needs for every limit, as `statek-sim/sensitivity@1`."""
     return {"schema": "statek-sim/sensitivity@1", "scenarios": as_json(found)}

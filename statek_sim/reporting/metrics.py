@@ -1,4 +1,4 @@
-"""Renders a report on metrics for a terminal."""
+"""Renders a metrics report for a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STYLES: Final = {Status.ALERT: "red", Status.WARN: "yellow", Status.HEALTHY: "g
 
 
 def metric_lines(report: MetricsReport, *, width: int) -> Iterator[Text]:
-    """Yield the table of all metrics, tables of groups and windows if there are several, and the alerts."""
+    """Yield the table of all metrics, tables for groups and windows if there are several, and the alerts."""
     whole = report.everything.measured
     still_open = f", {whole.open} not ended" if whole.open else ""
     yield Text(f"{plural(whole.tasks, 'task')}, {whole.completed} completed{still_open}")

@@ -1,6 +1,6 @@
-"""The report on finished scenarios as a value: outcomes, failures, and estimated and measured usage; and its JSON.
+"""The report on finished scenarios: outcomes, failures, and estimated and measured usage; and its JSON.
 
-A report has no real times and no data of the machine, so that equal results in any order give equal reports.
+A report contains no real times or machine data, so equal results in any order give equal reports.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON, record
 
 AS_WRITTEN: Final = "as written"
-"""The name of the preset in a report if each scenario ran under its own preset."""
+"""A report's preset name if each scenario ran under its own preset."""
 
 _USAGE: Final = (
     *("bytes_sent", "bytes_received", "approx_tokens", "measured_tokens"),
     *("reported_tokens", "tokenizer"),
 )
-"""The fields of usage in a report: bytes, and tokens by STATEK's estimate, by the tokenizer and by the provider."""
+"""A report's usage fields: bytes, and STATEK's estimated, the tokenizer's and the provider's token counts."""
 
 _JOINED: Final = " + "
-"""The separator between the labels of several tokenizers in `UsageRecord.tokenizer`."""
+"""The separator between tokenizer labels in `UsageRecord.tokenizer`."""
 
 
 def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
-    """Return the sum of usages, field by field; the rounded estimates are added, so that the columns add up."""
+    """Return the sum of usages, field by field; the estimates are rounded before adding, so the columns add up."""
     parts = [usage for usage in usages if is_used(usage)]
     reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
     labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
@@ -47,7 +47,7 @@ def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
 
 
 def is_used(usage: UsageRecord) -> bool:
-    """Return whether a usage has an LLM call."""
+    """Return whether a usage includes any LLM call."""
     return usage.bytes_sent + usage.bytes_received > 0
 
 
@@ -60,7 +60,7 @@ def usage_ratio(usage: UsageRecord) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The result of one scenario under one profile. `jobs` are in the order of their creation."""
+    """The result of one scenario under one profile. `jobs` are in creation order."""
 
     suite: str
     id: str
@@ -80,9 +80,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario: its name, `suite/id[profile, ...]`, and a readable text that starts with the problem.
+    """A failed scenario: its name, `suite/id[profile, ...]`, and a readable description that starts with the problem.
 
-    `runs` are the names of the rows that failed, one for each profile.
+    `runs` are the names of the failed rows, one per profile.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The number of scenarios of a suite or of all suites, the number of passed ones, and their total usage."""
+    """The number of scenarios in one suite or all suites, how many passed, and their total usage."""
 
     name: str
     total: int
@@ -107,10 +107,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The report on a run of scenarios. Rows, suites and failures are sorted by suite, scenario and profile.
+    """The report on a scenario run. Rows, suites and failures are sorted by suite, scenario and profile.
 
     If each scenario ran with its own preset and seed, `preset` is `AS_WRITTEN` and `seed` is None. `digest` covers the
-    names and trace digests of all rows. `unchecked` are the scenarios without expectations, which always pass, as
+    names and trace digests of all rows. `unchecked` lists scenarios without expectations, which always pass, as
     `suite/id` or `suite/id[profile]`.
     """
 
@@ -126,14 +126,14 @@ class Report:
 
     @property
     def profile(self) -> str:
-        """The profiles' names, joined by commas."""
+        """The profile names, joined by commas."""
         return ",".join(self.profiles) or "none"
 
 
 def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None) -> Report:
-    """Return the report on finished scenarios, given in any order.
+    """Build the report on finished scenarios, given in any order.
 
-    `preset` and `seed` are the values that replaced those of the scenarios, or None.
+    `preset` and `seed` are the values that replaced the scenarios' own, or None.
     """
     ordered = in_order(results)
     rows = tuple(_row(result) for result in ordered)
@@ -153,7 +153,7 @@ def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed:
 
 
 def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
-    """Return the descriptions of the failed scenarios."""
+    """Return descriptions of the failed scenarios."""
     if all(result.outcome is Outcome.PASSED for result in ordered):
         return ()
     # Imported only after failures: it loads transcripts and differences.
@@ -166,7 +166,7 @@ def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
 
 
 def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
-    """Return the scenarios without expectations; a scenario with some is named with the profiles that lack them."""
+    """Return the scenarios without expectations; one that lacks them only for some profiles is listed per profile."""
     found: list[str] = []
     for _, runs in groupby(ordered, lambda result: (result.scenario.suite, result.scenario.id)):
         members = list(runs)
@@ -179,7 +179,7 @@ def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
 
 
 def in_order(results: Iterable[ScenarioResult]) -> list[ScenarioResult]:
-    """Return results in the order of a report's rows: by suite, scenario and profile."""
+    """Return results in report row order: by suite, scenario and profile."""
     return sorted(results, key=_place)
 
 
@@ -208,7 +208,7 @@ def _summary(name: str, rows: Sequence[Row]) -> Summary:
 
 
 def _digest(rows: Sequence[Row]) -> str:
-    """Return the SHA-256 of one line `name digest` per row, as hexadecimal text."""
+    """Return the hexadecimal SHA-256 of one `name digest` line per row."""
     lines = "".join(f"{row.name} {row.digest}\n" for row in rows)
     return hashlib.sha256(lines.encode("utf-8")).hexdigest()
 
@@ -218,7 +218,7 @@ def _place(result: ScenarioResult) -> tuple[str, str, tuple[int, str]]:
 
 
 def _profile_place(profile: str) -> tuple[int, str]:
-    """Return the sort position of a profile: the format's order, unknown ones last."""
+    """Return a profile's sort position: the format's order, with unknown profiles last."""
     known: tuple[str, ...] = PROFILES
     return (known.index(profile) if profile in known else len(known)), profile
 
@@ -226,15 +226,15 @@ def _profile_place(profile: str) -> tuple[int, str]:
 SCHEMA: Final = "statek-sim/report@1"
 
 _LONGEST_EXIT: Final = 1_000_000
-"""The maximum number of characters in a job's exit value; a list may contain the same string a thousand times."""
+"""The maximum length of a job's exit value, because a list may contain the same string a thousand times."""
 _LONGEST_INTEGER: Final = 14_000
-"""The maximum bits of an integer that Python converts to decimal digits (4,300 digits, its default limit)."""
+"""The largest integer, in bits, that Python converts to decimal by default (4,300 digits)."""
 
 
 def report_json(report: Report) -> dict[str, JSON]:
-    """Return the report as JSON in the schema of `report_schema.json`; equal runs give equal objects.
+    """Return the report as JSON that follows `report_schema.json`; equal runs give equal objects.
 
-    Scenarios are sorted by suite, id and profile, jobs by their creation.
+    Scenarios are sorted by suite, id and profile; jobs are in creation order.
     """
     return {
         "schema": SCHEMA,
@@ -261,7 +261,7 @@ def _job(job: JobRecord) -> JSON:
 
 
 def _exit(value: JSON) -> JSON:
-    """Return a job's exit value, or a note with its length if it is very long."""
+    """Return a job's exit value, or a note with its length if it is too long."""
     size = _characters(value)
     return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to write here>"
 
@@ -279,7 +279,7 @@ def _characters(value: JSON) -> int:
 
 
 def writable(value: JSON) -> JSON:
-    """Return an agent's value in a form that JSON allows: a job may exit with `nan` or a huge integer."""
+    """Return an agent's value in a form that JSON allows, because a job may exit with `nan` or a huge integer."""
     match value:
         case dict():
             return {key: writable(item) for key, item in value.items()}

@@ -1,7 +1,7 @@
-"""Renders the report of a run for a terminal, and as `report.md`, which CI summaries can show.
+"""Renders a run report for a terminal and as `report.md`, for CI summaries.
 
-If the output is not a terminal, it is plain text of at most the console's width (80 columns by default). Lines of
-failures and of notes are not wrapped, so that they can be copied.
+If the output is not a terminal, it is plain text no wider than the console (80 columns by default). Failure and note
+lines are not wrapped, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from statek_sim.reporting.table import Table, as_sentence, code, paragraph, shor
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 from statek_sim.suite.result import ScenarioResult
 
-ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
-"""The description of the columns `estimate` and `measured`."""
+ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens counted by a tokenizer"
+"""A description of the `estimate` and `measured` columns."""
 
 _NAMED: Final = 10
-"""The maximum number of scenarios that a note lists; the rest is only counted."""
+"""The maximum number of scenarios listed in a note; the rest are only counted."""
 
 
 def verdict(overall: Summary) -> str:
-    """Return the outcome of all scenarios, such as `178 passed, 2 failed`."""
+    """Return the overall outcome, such as `178 passed, 2 failed`."""
     if not overall.total:
         return "no scenarios ran"
     return f"{count(overall.passed)} passed" + (f", {count(overall.failed)} failed" if overall.failed else "")
 
 
 def runs(report: Report) -> str:
-    """Return the numbers of scenarios and profiles, such as ` (2 scenarios x 3 profiles)`; empty for one profile."""
+    """Return the scenario and profile counts, such as ` (2 scenarios x 3 profiles)`; empty for one profile."""
     number = len({(row.suite, row.id) for row in report.rows})
     if number == len(report.rows):
         return ""
@@ -46,7 +46,7 @@ def runs(report: Report) -> str:
 
 
 def settings(report: Report) -> str:
-    """Return the profiles, presets and seeds of the scenarios, in one line."""
+    """Return the scenarios' profiles, presets and seeds in one line."""
     noun = "profile" if len(report.profiles) == 1 else "profiles"
     preset = f"{'presets' if report.preset == AS_WRITTEN else 'preset'} {report.preset}"
     seed = f"seeds {AS_WRITTEN}" if report.seed is None else f"seed {report.seed}"
@@ -54,17 +54,17 @@ def settings(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """Return notes on the verdict for the reader, a line each."""
+    """Return notes on the verdict, one per line."""
     return [note for note in (unchecked(report), under_a_preset(report)) if note]
 
 
 def under_a_preset(report: Report) -> str:
-    """Return a note about failures under a preset other than the scenarios' own; empty without failures."""
+    """Return a note about failures under a preset that replaced the scenarios' own; empty without failures."""
     if report.preset == AS_WRITTEN or not report.overall.failed:
         return ""
     return (
-        f"failures show what the preset {report.preset} changes: scenarios expect what happens under their own preset; "
-        f"`statek-sim gate {report.preset}` decides whether it is good enough"
+        f"failures show what preset {report.preset} changes, because scenarios expect results under their own preset; "
+        f"to check the preset, use `statek-sim gate {report.preset}`"
     )
 
 
@@ -72,15 +72,15 @@ def unchecked(report: Report) -> str:
     """Return a note about scenarios without expectations, which always pass; empty if there are none."""
     if not (found := report.unchecked):
         return ""
-    verbs = ("expects", "passes") if len(found) == 1 else ("expect", "pass")
+    verbs = ("has", "passes") if len(found) == 1 else ("have", "pass")
     return (
-        f"{plural(len(found), 'scenario')} {verbs[0]} nothing and {verbs[1]} whatever happens: {_listed(found)}; "
-        "`statek-sim run PATH --accept` writes what happened"
+        f"{plural(len(found), 'scenario')} {verbs[0]} no expectations and always {verbs[1]}: {_listed(found)}; "
+        "to add expectations, use `statek-sim run PATH --accept`"
     )
 
 
 def proxies(report: Report) -> str:
-    """Return a note about measurements with a tokenizer other than the model's own; empty if there are none."""
+    """Return a note about measurements with a tokenizer other than the model's; empty if there are none."""
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
     return "proxy: measured with another tokenizer, because the model's own is unknown"
@@ -92,20 +92,20 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 ROWS: Final = 12
-"""The maximum number of rows of a long table, unless all rows are requested."""
+"""The maximum number of rows in a long table, unless all rows are requested."""
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
-"""The colours of a ratio of estimated to measured tokens, by the direction of the error."""
+"""Colours for the ratio of estimated to measured tokens, by direction of error."""
 
 OUTCOMES: Final = ("pass", "fail", "time")
-"""The headers of the columns with outcomes and real time."""
+"""Headers of the outcome and real-time columns."""
 
 USAGE: Final = ("estimate", "measured", "reported", "ratio", "tokenizer")
-"""The headers of the columns with usage."""
+"""Headers of the usage columns."""
 
 
 def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
-    """Return a table with one row for each suite and one for all: outcomes, real time and usage."""
+    """Return a table with a row for each suite and a total: outcomes, real time and usage."""
     times = {**seconds_by_suite, report.overall.name: sum(seconds_by_suite.values())}
     rows: list[Sequence[str | Text]] = [
         [
@@ -132,15 +132,15 @@ def _figures(usage: UsageRecord) -> Sequence[str | Text]:
 
 
 def styled_ratio(value: float | None) -> Text:
-    """Return a ratio of estimated to measured tokens, coloured by the direction of the error."""
+    """Return the ratio of estimated to measured tokens, coloured by direction of error."""
     return Text(ratio(value), "" if value is None else DIRECTION_STYLES[direction(value)])
 
 
 _FAILURES: Final = 40
-"""The maximum number of failures in full, because GitHub shows no step summary of more than 1 MiB."""
+"""The maximum number of failures shown in full, because GitHub does not show step summaries larger than 1 MiB."""
 
 _FAILURE_LENGTH: Final = 16_000
-"""The maximum number of characters of a failure's text."""
+"""The maximum length of a failure's text."""
 
 _SUITES: Final = ("scenarios", "pass", "fail")
 
@@ -151,7 +151,7 @@ def markdown_report(report: Report) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    """Yield the report's blocks, some of them empty."""
+    """Yield the report's blocks, some of which are empty."""
     yield f"# STATEK scenarios: {verdict(report.overall)}"
     yield f"{as_sentence(settings(report))}  \nDigest `{report.digest}`"
     if report.rows:
@@ -193,17 +193,17 @@ def _fenced(text: str) -> str:
 
 
 _REFRESHES: Final = 50
-"""The maximum number of times that the progress is redrawn in a run; each time takes a millisecond."""
+"""The maximum number of progress redraws in a run; each takes a millisecond."""
 
 _PROGRESS_WIDTH: Final = 40
-"""The width of the bar and the counts in columns."""
+"""The width of the bar and the counts, in columns."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that move the cursor, change colours or the writing direction."""
+"""Characters that move the cursor or change colours or the writing direction."""
 
 
 class RunProgress:
-    """Shows how many of `total` tasks are done, on terminals only; use it in a `with` block, whose end removes it."""
+    """Shows how many of `total` tasks are done, on terminals only. Use in a `with` block; it is removed at the end."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._every = max(total // _REFRESHES, 1)
@@ -230,7 +230,7 @@ class RunProgress:
         self._progress.stop()
 
     def advance(self, counts: str, name: str) -> None:
-        """Count one finished task; show `counts`, and as much of the task's `name` as fits next to the bar."""
+        """Count one finished task; show `counts` and as much of the task's `name` as fits next to the bar."""
         self._done += 1
         room = max(self._progress.console.width - _PROGRESS_WIDTH - len(counts), 0)
         description = f"{counts}  {shorten(name, room)}".strip()
@@ -242,7 +242,7 @@ class RunProgress:
 def report_lines(
     report: Report, results: Iterable[ScenarioResult], *, width: int, quiet: bool = False
 ) -> Iterator[Text]:
-    """Yield the report as lines of a terminal, with failures and the verdict at the end; `quiet` yields only these."""
+    """Yield the report's terminal lines, with failures and the verdict at the end; `quiet` yields only these."""
     times: defaultdict[str, float] = defaultdict(float)
     for result in results:
         times[result.scenario.suite] += result.seconds

@@ -1,6 +1,7 @@
-"""A table as a value, which can be rendered as lines for a terminal and as GitHub-flavoured Markdown.
+"""A table that can be rendered for a terminal and as GitHub-flavoured Markdown.
 
-For a terminal, a table is ASCII only, equal on every machine, and no wider than the given width unless an id is longer.
+In a terminal, a table is ASCII only, the same on every machine, and no wider than the given width unless an id is
+longer.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Final, Self
 from rich.text import Text
 
 NARROWEST: Final = 12
-"""The minimum width of the first column, if its cells are that long."""
+"""The minimum width of the first column if its cells are that long."""
 
 _GAP: Final = "  "
 _CUT: Final = ".."
 _SPECIAL: Final = re.compile(r"[`*\[\]<>|~#]|(?<!\w)_|_(?!\w)|\\(?=[!-/:-@\[-`{-~])")
-"""Matches the characters that Markdown would interpret. An underscore counts only at the start or end of a word, and a
-backslash only before punctuation.
+"""Matches characters that Markdown would interpret: an underscore only at the start or end of a word, a backslash only
+before punctuation.
 """
 
 
@@ -28,16 +29,17 @@ Rows = Sequence[Sequence[str | Text]]
 
 
 class Code(str):
-    """A cell that is rendered as code in Markdown."""
+    """A cell rendered as code in Markdown."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table with a header and rows of cells; a `Text` cell has a style, of which Markdown only shows bold.
+    """A table with a header and rows of cells; Markdown keeps only the bold style of `Text` cells.
 
-    The first column and the columns with headers in `left` are aligned left, the others are numbers, aligned right.
+    The first column and those with headers in `left` are left-aligned; the others contain numbers and are
+    right-aligned.
     """
 
     head: Sequence[str]
@@ -45,25 +47,25 @@ class Table:
     left: Collection[str] = ()
 
     def only(self, heads: Collection[str]) -> Self:
-        """Return the table with only the first column and the columns with these headers."""
+        """Return the table with only its first column and the columns with these headers."""
         kept = [at for at, head in enumerate(self.head) if not at or head in heads]
         rows = [[row[at] for at in kept] for row in self.rows]
         return replace(self, head=[self.head[at] for at in kept], rows=rows)
 
     def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
-        """Return the table with the first of the `choices` of columns that fits into `width`, or else the last."""
+        """Return the table with the first set of columns in `choices` that fits into `width`, or else the last."""
         tables = [self.only(heads) for heads in choices]
         return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
 
     def fits(self, *, width: int, first: int) -> bool:
-        """Return whether the table fits into `width` with at least `first` characters for the first cell."""
+        """Return whether the table fits into `width` with at least `first` characters for the first column."""
         widths = self._widths()
         return min(first, widths[0]) + sum(widths[1:]) + len(_GAP) * (len(widths) - 1) <= width
 
     def lines(self, *, width: int) -> list[Text]:
         """Return the header and a line per row.
 
-        If the first cell does not fit, it is on a line of its own above the rest of the row, because ids are never cut.
+        A first cell that does not fit goes on its own line above the rest of the row, because ids are never cut.
         """
         widths = self._widths()
         rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)
@@ -72,7 +74,7 @@ class Table:
         return [line for row in (head, *self.rows) for line in self._folded(row, widths)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, with cells escaped so that they are shown literally."""
+        """Return the table as Markdown, with cells escaped so they appear literally."""
         rule = [":---" if self._is_left(at) else "---:" for at in range(len(self.head))]
         head, *cells = [list(map(_markdown_cell, row)) for row in (self.head, *self.rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
@@ -110,7 +112,7 @@ def _markdown_cell(cell: str | Text) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters, such as `usage/a-very-lo..ame[docs]`."""
+    """Shorten `text` to at most `width` characters, such as `usage/a-very-lo..ame[docs]`."""
     if len(text) <= width:
         return text
     kept = max(width - len(_CUT), 0)
@@ -119,22 +121,22 @@ def shorten(text: str, width: int) -> str:
 
 
 def paragraph(text: str, width: int, style: str = "") -> Iterator[Text]:
-    """Yield a string in lines of at most `width` columns."""
+    """Yield a string as lines of at most `width` columns."""
     for line in textwrap.wrap(text, max(width, 40), break_on_hyphens=False, break_long_words=False):
         yield Text(line, style)
 
 
 def escaped(text: str) -> str:
-    """Return `text` escaped for Markdown, in a table or a sentence."""
+    """Escape `text` for a Markdown table or sentence."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def code(text: str) -> str:
-    """Return `text` on one line as Markdown code; a string with a backtick is only escaped."""
+    """Return `text` on one line as Markdown code; text with a backtick is only escaped."""
     plain = " ".join(text.split())
     return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
 
 
 def as_sentence(text: str) -> str:
-    """Return words as a Markdown sentence, with a capital letter and a full stop."""
+    """Return words as a Markdown sentence with a capital letter and a full stop."""
     return f"{escaped(text[:1].upper() + text[1:])}."

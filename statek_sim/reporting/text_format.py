@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 NOTHING: Final = "-"
-"""Placeholder for a missing number."""
+"""The placeholder for a missing number."""
 
 
 def count(value: int | None) -> str:
@@ -19,24 +19,24 @@ def signed(value: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return `part` as a share of `whole`, such as `58%`."""
+    """Return `part` as a percentage of `whole`, such as `58%`."""
     return f"{part / whole:.0%}" if whole else NOTHING
 
 
 def plural(number: int, noun: str) -> str:
-    """Return the number and its noun, such as `1 turn` or `1,204 turns`."""
+    """Return a number and its noun, such as `1 turn` or `1,204 turns`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ratio(value: float | None) -> str:
-    """Return a ratio and the direction of the error, such as `x1.58 over`, `x0.57 under` or `x1.00`."""
+    """Return a ratio and the error's direction, such as `x1.58 over`, `x0.57 under` or `x1.00`."""
     if value is None:
         return NOTHING
     return f"x{value:,.2f} {direction(value)}".rstrip()
 
 
 def direction(value: float) -> str:
-    """Return `over` or `under`, or an empty string if two decimals show no difference."""
+    """Return `over` or `under`, or an empty string if the ratio is 1 to two decimals."""
     rounded = round(value, 2)
     if rounded == 1:
         return ""
@@ -44,38 +44,38 @@ def direction(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration in seconds as text, such as `0.12s`."""
+    """Format a duration in seconds, such as `0.12s`."""
     return f"{value:,.2f}s"
 
 
 TEXT: Final = 20_000
-"""The maximum number of characters of one text."""
+"""The maximum length of a text."""
 
 RUN: Final = 400_000
-"""The number of characters of all texts of one run after which each further text is cut to `LEAST`."""
+"""The total length of a run's texts after which each further text is cut to `LEAST`."""
 
 LEAST: Final = 200
-"""The number of characters that every text may have, regardless of the total."""
+"""The length that every text may have, regardless of the total."""
 
 LABEL: Final = 120
-"""The maximum number of characters of a label on a chart."""
+"""The maximum length of a chart label."""
 
 
 def excerpt(text: str, length: int = TEXT) -> str:
-    """Return `text`, or its first `length` characters and a line with the number of omitted ones."""
+    """Return `text`, or its first `length` characters and a line with the number of omitted characters."""
     if len(text) <= length:
         return text
-    return f"{text[:length]}\n... {plural(len(text) - length, 'more character')} left out here"
+    return f"{text[:length]}\n... {plural(len(text) - length, 'more character')} omitted"
 
 
 def label(text: str) -> str:
-    """Return the first line of `text`, shortened to the length of a label."""
+    """Return the first line of `text`, shortened to a label's length."""
     first = text[: LABEL + 1].partition("\n")[0]
     return first if len(first) == len(text) and len(text) <= LABEL else f"{first[:LABEL]}..."
 
 
 class Excerpts:
-    """Shortens the texts of one run, so that their total length is about `RUN` characters at most."""
+    """Shortens a run's texts so that their total length is at most about `RUN` characters."""
 
     __slots__ = ("_left",)
 
@@ -83,7 +83,7 @@ class Excerpts:
         self._left = length
 
     def take(self, text: str) -> str:
-        """Return `text`, cut to the room that earlier texts left."""
+        """Return `text`, cut to the room left by earlier texts."""
         taken = excerpt(text, max(LEAST, min(TEXT, self._left)))
         self._left -= len(taken)
         return taken

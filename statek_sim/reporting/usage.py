@@ -18,7 +18,7 @@ from statek_sim.usage.breakdown import MEANINGS, STEPS, Group, JobUse, ScenarioU
 from statek_sim.values import JSON, record
 
 _NAME: Final = 24
-"""The minimum width of the first column; tables leave out other columns to keep it."""
+"""The minimum width of the first column; tables drop other columns to keep it."""
 
 _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "calls": lambda use: count(use.calls),
@@ -34,7 +34,7 @@ _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "cost": lambda use: money(use.cost.statek),
     "tokenizer": lambda use: use.tokenizer,
 }
-"""The columns of a usage table: each header, and the function that returns the cell."""
+"""A usage table's columns: each header with the function that returns its cell."""
 
 _CHOICES: Final = (
     tuple(_COLUMNS),
@@ -43,18 +43,18 @@ _CHOICES: Final = (
     ("estimate", "chars//4", "measured", "ratio", "reported"),
     ("estimate", "measured", "ratio"),
 )
-"""The sets of columns to choose from, from the widest table to the narrowest."""
+"""The sets of columns to choose from, widest table first."""
 
 
 def usage_lines(analysis: UsageAnalysis, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the report as lines of a terminal; `every` lists all scenarios instead of only the worst ones."""
+    """Yield the report's terminal lines; `every` lists all scenarios instead of only the worst."""
     if not analysis.scenarios:
         yield Text("no scenario had an answered LLM call")
         return
     yield from _titled("Usage", ESTIMATE, width)
     yield from _in_width(use_table("suite", _groups(analysis)), width)
     yield Text()
-    yield from _titled("Where it comes from", "tokens, all scenarios together", width)
+    yield from _titled("Breakdown", "tokens, all scenarios combined", width)
     yield from waterfall_lines(analysis.overall.use, width=width)
     yield Text()
     worst = sorted(analysis.scenarios, key=_badness)
@@ -71,7 +71,7 @@ def usage_lines(analysis: UsageAnalysis, *, width: int, every: bool = False) -> 
     problems = list(cost_lines(analysis))
     if problems:
         yield Text()
-        yield from _titled("Costs to look at", "", width)
+        yield from _titled("Cost problems", "", width)
         for line in problems:
             yield from paragraph(line, width)
 
@@ -88,7 +88,7 @@ def _blocks(analysis: UsageAnalysis) -> Iterator[str]:
         return
     yield f"{ESTIMATE[:1].upper()}{ESTIMATE[1:]}. {CHARACTERS}."
     yield use_table("suite", _groups(analysis)).markdown()
-    yield "## Where it comes from"
+    yield "## Breakdown"
     yield waterfall_table(analysis.overall.use).markdown()
     yield "## Scenarios"
     rows = [(Code(scenario.name), scenario.use) for scenario in analysis.scenarios]
@@ -97,15 +97,15 @@ def _blocks(analysis: UsageAnalysis) -> Iterator[str]:
     if "(proxy)" in analysis.overall.use.tokenizer:
         yield f"{PROXY}."
     if analysis.silent:
-        yield f"Without an answered call: {plural(len(analysis.silent), 'scenario')}."
+        yield f"Without answered calls: {plural(len(analysis.silent), 'scenario')}."
     problems = list(cost_lines(analysis))
     if problems:
-        yield "## Costs to look at"
+        yield "## Cost problems"
         yield "\n".join(f"- {escaped(problem)}" for problem in problems)
 
 
 def turn_lines(scenario: ScenarioUse, *, width: int) -> Iterator[Text]:
-    """Yield the usage of a scenario for each turn of each job, as lines of a terminal."""
+    """Yield a scenario's usage for each turn in each job, as terminal lines."""
     for job in scenario.jobs:
         end = f", {job.stop}" if job.stop else ""
         yield from _titled(f"{scenario.name} {job.name}", f"agent {job.agent}{end}; one line per turn", width)
@@ -117,7 +117,7 @@ def turn_lines(scenario: ScenarioUse, *, width: int) -> Iterator[Text]:
 
 
 def use_table(first: str, rows: Sequence[tuple[str, Use]]) -> Table:
-    """Return a table with one row for each usage; columns without any number are left out."""
+    """Return a table with a row for each usage, leaving out columns without numbers."""
     cells = [[name, *(cell(use) for cell in _COLUMNS.values())] for name, use in rows]
     table = Table(head=(first, *_COLUMNS), rows=cells, left=("ratio", "tokenizer"))
     filled = [any(str(row[at]) != NOTHING for row in cells) for at in range(len(table.head))]
@@ -129,14 +129,14 @@ def _in_width(table: Table, width: int) -> list[Text]:
 
 
 def step_table(rows: Sequence[tuple[str, Use]]) -> Table:
-    """Return a table with the waterfall's steps as columns, and one row for each usage."""
+    """Return a table with the waterfall's steps as columns and a row for each usage."""
     cells = [[name, *(number for number, _, _ in _waterfall(use))] for name, use in rows]
     heads = ("once", "history", "= estimate", *STEPS[1:], "= measured")
     return Table(head=("scenario", *heads), rows=cells)
 
 
 def waterfall_table(use: Use) -> Table:
-    """Return the waterfall as a table with one row for each step: name, number and description."""
+    """Return the waterfall as a table with a row for each step: name, number and description."""
     rows: Rows = [
         [Text(name.removeprefix("= "), "bold"), Text(number, "bold"), meaning]
         if name.startswith("=")
@@ -147,7 +147,7 @@ def waterfall_table(use: Use) -> Table:
 
 
 def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
-    """Yield the waterfall as lines of a terminal, one for each step: number, name and description."""
+    """Yield the waterfall as terminal lines, one per step: number, name and description."""
     rows = _waterfall(use)
     room = max(len(number) for number, _, _ in rows)
     label = max(len(name) for _, name, _ in rows)
@@ -160,26 +160,26 @@ def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
 
 
 def _waterfall(use: Use) -> list[tuple[str, str, str]]:
-    """Return the number, the name and the description of each step, in order."""
+    """Return each step's number, name and description, in order."""
     steps = use.waterfall
     return [
         (count(steps.once), "once", ONCE),
         (signed(steps.history), "history", MEANINGS["history"]),
-        (count(steps.estimate), "= estimate", "what the harness holds against its limit"),
+        (count(steps.estimate), "= estimate", "what the harness compares with its limit"),
         *((signed(getattr(steps, step)), step, MEANINGS[step]) for step in STEPS[1:]),
-        (count(steps.measured), "= measured", f"what {use.tokenizer} counts"),
+        (count(steps.measured), "= measured", f"tokens counted by {use.tokenizer}"),
     ]
 
 
 def _reported(use: Use) -> str:
-    """Return the tokens that providers reported, with a star if some calls have no report."""
+    """Return the tokens reported by providers, with an asterisk if some calls have no report."""
     if use.reported_tokens is None:
         return NOTHING
     return count(use.reported_tokens) + ("" if use.reporting == use.calls else "*")
 
 
 def cost_lines(analysis: UsageAnalysis) -> Iterator[str]:
-    """Yield one sentence for each problem with costs or price files."""
+    """Yield a sentence for each problem with costs or price files."""
     for scenario in analysis.scenarios:
         for problem in scenario.use.cost.problems:
             yield f"{scenario.name}: {problem}"
@@ -195,7 +195,7 @@ def _notes(analysis: UsageAnalysis, shown: int) -> Iterator[str]:
     if shown < len(analysis.scenarios):
         yield f"the worst {shown} of {plural(len(analysis.scenarios), 'scenario')}"
     if analysis.silent:
-        yield f"{plural(len(analysis.silent), 'scenario')} without an answered call"
+        yield f"{plural(len(analysis.silent), 'scenario')} without answered calls"
     yield CHARACTERS
     use = analysis.overall.use
     if use.reporting and use.reporting < use.calls:
@@ -211,15 +211,15 @@ def _titled(title: str, subtitle: str, width: int) -> Iterator[Text]:
 
 
 def _badness(row: ScenarioUse) -> tuple[int, str]:
-    """Return a sort key that puts the largest error of the estimate, in tokens, first."""
+    """Return a sort key that puts the largest estimate error, in tokens, first."""
     return -abs(row.use.approx_tokens - row.use.measured_tokens), row.name
 
 
 ESTIMATE: Final = (
     "estimate: (bytes sent + bytes received) // 4, as the harness counts; measured: by a tokenizer"
 )
-CHARACTERS: Final = "chars//4: the rule of thumb, over all texts, tool definitions and replies"
-ONCE: Final = "without history: each message only the first time, bytes // 4"
+CHARACTERS: Final = "chars//4: the rule of thumb, applied to all texts, tool definitions and replies"
+ONCE: Final = "without history: each message counted once, bytes // 4"
 NO_REPORT: Final = "*: the provider reported no usage for {missing}"
 PROXY: Final = "proxy: measured with another tokenizer, because the model's own is unknown"
 
@@ -227,7 +227,7 @@ _SMALLEST: Final = Decimal("0.000001")
 
 
 def money(amount: Decimal | None) -> str:
-    """Return an amount such as `0.0123` or `12.50`, without a currency, because price files do not name one."""
+    """Format an amount, such as `0.0123` or `12.50`, without a currency, because price files do not name one."""
     if amount is None:
         return NOTHING
     if amount == 0 or abs(amount) >= 10:
@@ -241,9 +241,9 @@ SCHEMA: Final = "statek-sim/usage@1"
 
 
 def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> dict[str, JSON]:
-    """Return the analysis as JSON in the schema of `usage_schema.json`; equal analyses give equal objects.
+    """Return the analysis as JSON that follows `usage_schema.json`; equal analyses give equal objects.
 
-    `corpus` is the table of an analysis of the corpus, or None for an analysis of scenarios.
+    `corpus` is the corpus table, or None when scenarios were analysed.
     """
     table: dict[str, JSON] = {} if corpus is None else {"corpus": _corpus(corpus)}
     return {
@@ -299,7 +299,7 @@ _COUNTS: Final = (
 
 
 def use_json(use: Use) -> Mapping[str, JSON]:
-    """Return the usage of a turn, a job, a scenario or a group as JSON; amounts of money are decimal strings."""
+    """Return a turn's, job's, scenario's or group's usage as JSON; amounts are decimal strings."""
     return {
         **record(use, *_COUNTS),
         "reported_calls": use.reporting,
@@ -312,21 +312,21 @@ def use_json(use: Use) -> Mapping[str, JSON]:
 
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)
-"""The cell that the comparison with `chars//4` uses: the longest dialogue without tools."""
+"""The cell compared with `chars//4`: the longest dialogue without tools."""
 
 _WITH_TOOLS: Final = Cell(TURNS[-1], tools=True)
-"""The cell whose steps are shown, because it has all of them."""
+"""The cell whose steps are shown, because it has every step."""
 
 _RATIOS: Final = (
-    "estimate / measured for the same dialogue of 1, 5 and 20 turns: above 1 the harness stops a job early, below 1 "
-    "late; chars//4 likewise, 20 turns without tools"
+    "estimate / measured for the same dialogue with 1, 5 and 20 turns: above 1, the harness stops a job early; below "
+    "1, late; chars//4: the same ratio for 20 turns without tools"
 )
-_SHARES: Final = "what each step of the waterfall adds, in % of the measured tokens; 20 turns with tools"
+_SHARES: Final = "what each waterfall step adds, in % of measured tokens; 20 turns with tools"
 
 
 def corpus_lines(table: CorpusTable, *, width: int) -> Iterator[Text]:
-    """Yield the two tables of the corpus as lines of a terminal: the ratios, and their causes."""
-    yield Text("The same dialogue in many kinds of text", "bold")
+    """Yield the two corpus tables as terminal lines: the ratios and their causes."""
+    yield Text("The same dialogue in many types of text", "bold")
     yield from paragraph(f"{_RATIOS}; measured with {table.tokenizer}", width, "dim")
     heads = [f"{cell.turns}{' + tools' if cell.tools else ''}" for cell in CELLS]
     yield from replace(_ratio_table(table), head=("turns", *heads, "chars//4")).lines(width=width)
@@ -341,7 +341,7 @@ def corpus_lines(table: CorpusTable, *, width: int) -> Iterator[Text]:
 def corpus_markdown(table: CorpusTable) -> str:
     """Return both tables as Markdown."""
     blocks = (
-        "# The same dialogue in many kinds of text",
+        "# The same dialogue in many types of text",
         f"{_RATIOS[:1].upper()}{_RATIOS[1:]}. Measured with {escaped(table.tokenizer)}.",
         _ratio_table(table).markdown(),
         f"{_SHARES[:1].upper()}{_SHARES[1:]}:",

@@ -175,7 +175,7 @@ def test_reports_say_the_same_in_the_terminal_and_in_markdown() -> None:
     for table in tables:
         for row in table.rows:
             assert all(cell in terminal and cell.replace("|", "\\|") in markdown for cell in row)
-    assert "all are assumed: " in terminal
+    assert "all rates are assumed: " in terminal
     assert "cost measured" in terminal
 
 

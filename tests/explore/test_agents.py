@@ -197,7 +197,7 @@ def test_what_was_left_out_is_counted_beside_what_was_explored(
     with pytest.raises(SystemExit) as exit_:
         main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "commits", "--executor", "serial"])
     assert exit_.value.code == 0
-    assert capsys.readouterr().out.endswith(" runs, 1 not explored: nothing fails\n")
+    assert capsys.readouterr().out.endswith(" runs, 1 not explored: no failures\n")
 
 
 SHARED = """
@@ -300,7 +300,7 @@ def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
 
 @pytest.mark.parametrize(
     ("most", "code", "told"),
-    [("5", 1, "FAILED pays: one crash adds 78 tokens, allowed: 5 (kill "), ("78", 0, "nothing fails")],
+    [("5", 1, "FAILED pays: one crash adds 78 tokens, allowed: 5 (kill "), ("78", 0, "no failures")],
 )
 def test_the_answers_that_died_with_their_process_are_the_price_of_a_crash(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], most: str, code: int, told: str

@@ -33,7 +33,7 @@ def test_nothing_fails_where_jobs_touch_nothing(capsys: pytest.CaptureFixture[st
     code, out, _ = run(capsys, "thinkers.yaml", "--kind", "crashes", "--kind", "orders", "--watchdog", "off")
     assert code == 0
     assert "samples/thinkers[docs]: 23 of 23 crash points, 9 of 9 orders" in out
-    assert "nothing fails" in out
+    assert "no failures" in out
 
 
 def test_a_found_case_is_a_file_that_fails_until_it_is_fixed(
@@ -105,7 +105,7 @@ def test_the_undisturbed_run_is_played_twice_however_few_there_are(
     code, out, _ = run(capsys, "coin.yaml", "--kind", "limits", "--executor", "serial")
     assert code == 1
     assert "FAILED samples/coin[docs] the-run-repeats" in out
-    assert "  event 9 (ToolReturned) differs in result, after a call of tool 'throw'\n  undisturbed\n" in out
+    assert "  event 9 (ToolReturned) differs in result, after a call of tool 'throw'\n  without deviations\n" in out
     assert out.endswith("1 scenario, 6 runs: the-run-repeats in 1\n")
 
 
@@ -122,7 +122,7 @@ def test_ctrl_c_reports_what_was_covered_so_far(
     monkeypatch.setattr(running, "explore_one", interrupted)
     code, out, _ = run(capsys, "thinkers.yaml", "claim.yaml", "--kind", "limits", "--executor", "serial")
     assert code == 130
-    assert "stopped: what follows is what was covered so far\n1 scenario," in out
+    assert "stopped early; the verdict covers the runs so far\n1 scenario," in out
 
 
 def test_a_scenario_that_ends_its_process_fails_and_the_others_are_explored(

@@ -199,8 +199,8 @@ def test_diff_shows_what_the_model_said_differently(
     third = old.read_text().split("\n").index('            "content": "question 3"') - 8
     first = new.read_text().split("\n").index('            "content": "question 1"') - 8
     assert out == (
-        f"- line {third} POST https://api.test/v1/chat/completions 'question 3': only in the old one\n"
-        "+ line 2 POST https://api.test/v1/chat/completions 'question 4': only in the new one\n"
+        f"- line {third} POST https://api.test/v1/chat/completions 'question 3': only in the old cassette\n"
+        "+ line 2 POST https://api.test/v1/chat/completions 'question 4': only in the new cassette\n"
         f"~ line {first} POST https://api.test/v1/chat/completions 'question 1' (old: line 2)\n"
         "    reply\n"
         '      old: "Paris"\n'
@@ -294,7 +294,7 @@ def test_diff_says_which_body_is_no_answer_of_its_address(
     code, out, err = run(["cassette", "diff", str(old), str(new)], capsys)
     assert (code, out) == (0, "")
     assert [line.partition(": ")[0] for line in err.splitlines()] == [str(old), str(new)]
-    assert err.count("no answer in the format of this address, compared as JSON or text") == 2
+    assert err.count("response is not in this URL's format; compared as JSON or text") == 2
     store.write(new, [fine])
     code, out, err = run(["cassette", "diff", str(old), str(new)], capsys)
     assert code == 1

@@ -138,13 +138,13 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
             "suite: cannot write the report: Is a directory",
         ),
         (["list", "suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
-        (["explode"], "No such command 'explode'. Did you mean 'explore'? `statek-sim help` lists the commands"),
-        (["help", "zzz"], "No such command 'zzz'. `statek-sim help` lists the commands"),
+        (["explode"], "No such command 'explode'. Did you mean 'explore'? `statek-sim help` lists them all"),
+        (["help", "zzz"], "No such command 'zzz'. `statek-sim help` lists them all"),
         (
             ["evals", "rn"],
-            "No such command 'evals rn'. Did you mean 'run'? `statek-sim help evals` lists the commands",
+            "No such command 'evals rn'. Did you mean 'run'? `statek-sim help evals` lists them all",
         ),
-        (["help", "jobs", "zzz"], "No such command 'jobs zzz'. `statek-sim help jobs` lists the commands"),
+        (["help", "jobs", "zzz"], "No such command 'jobs zzz'. `statek-sim help jobs` lists them all"),
         (["run", "help"], "help: no such file or folder"),
         (["suite"], "No such command 'suite'. To run it: `statek-sim run suite`."),
     ],
@@ -295,7 +295,7 @@ def test_a_scenario_is_no_file_to_write_json_to(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
     shell.write("other.yaml", PASSING)
     for name in ("good.yaml", "other.yaml"):
-        refused = f"{name}: the file exists and is not a report; name another file\n"
+        refused = f"{name}: file exists and is not a report; choose another file\n"
         assert shell("validate", "good.yaml", "--json", name) == Ran(2, "", refused)
     assert shell("validate", "good.yaml", "--json", "new.yaml").out == "1 valid\n"
     assert (shell.folder / "new.yaml").read_text("utf-8").startswith("{")
@@ -303,7 +303,7 @@ def test_a_scenario_is_no_file_to_write_json_to(shell: Shell) -> None:
 
 def test_text_and_json_are_not_mixed_on_standard_output(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
-    refused = Ran(2, "", "-: standard output has the text for people; name a file\n")
+    refused = Ran(2, "", "-: standard output is used for the text report; choose a file\n")
     assert shell("run", "good.yaml", "--json", "-") == refused
 
 

@@ -303,7 +303,7 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
             main(["run", "ten.yaml", "--preset", "two.env", *quiet])
         assert ended.value.code == 1
         told_to = " ".join(capsys.readouterr().out.split())
-        assert "failures show what the preset two.env changes" in told_to
+        assert "failures show what preset two.env changes" in told_to
         assert "`statek-sim gate two.env`" in told_to
     with pytest.raises(SystemExit) as ended:
         main(["run", "ten.yaml"])
@@ -330,7 +330,7 @@ def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
     for other in ("kept.db", ".env", ".env.local"):
         (here / other).write_text("mine", "utf-8")
     assert refused(capsys, *arguments, name) == (
-        f"{name}: the file exists and is not a report; name another file"
+        f"{name}: file exists and is not a report; choose another file"
     )
     assert (here / "ok.yaml").read_text("utf-8") == OK
     assert not (here / "new").exists()
@@ -339,9 +339,9 @@ def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("limits --card b --free 9 --json b", "--json b: --card reads it"),
-        ("gate default ok.yaml --baseline b.json --json b.json", "--json b.json: --baseline reads it"),
-        ("evals run --baseline b --json b", "--json b: --baseline reads it"),
+        ("limits --card b --free 9 --json b", "--json b: --card reads this file"),
+        ("gate default ok.yaml --baseline b.json --json b.json", "--json b.json: --baseline reads this file"),
+        ("evals run --baseline b --json b", "--json b: --baseline reads this file"),
     ],
 )
 def test_nothing_is_written_onto_what_a_command_reads(
@@ -379,7 +379,7 @@ def test_what_is_written_beside_what_is_read_is_written(
 def test_two_reports_are_not_written_to_one_file(
     capsys: pytest.CaptureFixture[str], arguments: list[str], options: str
 ) -> None:
-    assert refused(capsys, *arguments).startswith(f"{options}: both name ")
+    assert refused(capsys, *arguments).startswith(f"{options}: both write ")
 
 
 READERS: Final[list[tuple[str, ...]]] = [

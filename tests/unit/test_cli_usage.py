@@ -68,7 +68,7 @@ def test_the_report_shows_both_counts_and_where_they_differ(
     equals = {line[2]: int(line[0].replace(",", "")) for line in lines if len(line) > 2 and line[1] == "="}
     assert steps["once"] + steps["history"] == equals["estimate"]
     assert sum(steps.values()) == equals["measured"]
-    assert "1 scenario without an answered call" in out
+    assert "1 scenario without answered calls" in out
 
 
 _STEPS = ("once", "history", "escaping", "envelope", "tools", "response", "density")
@@ -147,7 +147,7 @@ def test_the_corpus_is_shown_and_written_with_its_table(
     assert (
         (folder / "corpus.md")
         .read_text(encoding="utf-8")
-        .startswith("# The same dialogue in many kinds of text")
+        .startswith("# The same dialogue in many types of text")
     )
 
 

@@ -139,7 +139,7 @@ def test_a_console_line_of_a_megabyte_is_cut_and_says_so() -> None:
     found: dict[str, Any] = details_of(result("suite/long", talk))
     check_details(found)
     assert len(embedded(found)) < 100_000
-    assert "980,000 more characters left out here" in found["transcript"][0]["text"]
+    assert "980,000 more characters omitted" in found["transcript"][0]["text"]
 
 
 def test_a_value_that_json_does_not_have_is_told_as_text() -> None:

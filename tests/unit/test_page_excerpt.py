@@ -11,8 +11,8 @@ def test_a_usual_text_is_whole() -> None:
 
 
 def test_a_long_text_says_how_much_of_it_is_left_out() -> None:
-    assert excerpt("ab" * 500_000, 10) == "ababababab\n... 999,990 more characters left out here"
-    assert excerpt("abc", 2) == "ab\n... 1 more character left out here"
+    assert excerpt("ab" * 500_000, 10) == "ababababab\n... 999,990 more characters omitted"
+    assert excerpt("abc", 2) == "ab\n... 1 more character omitted"
 
 
 def test_a_run_of_many_long_texts_stays_small() -> None:

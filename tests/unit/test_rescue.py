@@ -349,7 +349,7 @@ def test_the_command_answers_every_line_with_its_id() -> None:
 @table_test(
     ("line", "message"),
     [
-        (b"{", "-:2: not JSON: "),
+        (b"{", "-:2: invalid JSON: "),
         (b"\xff", "-:2: byte 0 is not UTF-8"),
         (b"[1]", '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),
         (b'{"id": 1}', '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),

@@ -1,1 +1,1 @@
-"""Builds `report.html`, one self-contained page about a run, from data as JSON and a template."""
+"""Builds `report.html`, a self-contained page about a run, from JSON data and a template."""

@@ -1,8 +1,8 @@
-r"""Builds the HTML page of a report: an index of all runs and the details of as many runs as fit, as JSON in the HTML.
+r"""Builds a report's HTML page: an index of all runs and the details of as many runs as fit, as JSON in the HTML.
 
-Every non-ASCII character, `<`, `>` and `&` is written as `\uXXXX`, so that no text can end its element or begin a
-comment, and the file has no lone surrogates and no invisible or direction-changing characters. The data is not
-compressed, so that every machine writes the same bytes and the file can be searched.
+Non-ASCII characters, `<`, `>` and `&` are written as `\uXXXX`, so no text can end its element or begin a comment, and
+the file contains no lone surrogates and no invisible or direction-changing characters. The data is not compressed, so
+every machine writes the same bytes and the file can be searched.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def embedded(value: JSON) -> str:
-    """Return `value` as JSON for the inside of a `script` element.
+    """Return `value` as JSON for use inside a `script` element.
 
-    Raises ValueError for a number that JSON does not have.
+    Raises ValueError for a number that JSON cannot represent.
     """
     return _MARKUP.sub(_escape, _encode(value))
 
@@ -55,16 +55,16 @@ def _escape(found: re.Match[str]) -> str:
 
 
 ROOM: Final = 32_000_000
-"""The maximum number of characters of details on one page. Beyond it, the page leaves out details, those of passed runs
-first, and has a note about it.
+"""The maximum number of characters of run details on a page. Beyond it, the page omits details, for passed runs first,
+and says so in a note.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageData:
-    """The contents of a page as strings for `script` elements: the index, and the details by the number of the run.
+    """A page's contents as strings for `script` elements: the index, and the details by run number.
 
-    `name` is the heading of the page; `view` is the JavaScript module that draws the page.
+    `name` is the page heading; `view` is the JavaScript module that draws the page.
     """
 
     title: str
@@ -83,10 +83,10 @@ def page_data(
     tokenizers: TokenizerRegistry | None = None,
     room: int = ROOM,
 ) -> PageData:
-    """Return the data of the page for a report and its results, in any order; equal inputs give an equal page.
+    """Return the page data for a report and its results, in any order; equal inputs give equal pages.
 
-    `gate` is the result of `gate_json`, and `crashes` that of `crashes_json`. `tokenizers` are the tokenizers that
-    measured the runs. Details of runs, failed ones first, are included up to `room` characters.
+    `gate` and `crashes` come from `gate_json` and `crashes_json`. `tokenizers` are the tokenizers that measured the
+    runs. Run details, failed runs first, are included up to `room` characters.
     """
     ordered = in_order(results)
     details = dict(sorted(_details(ordered, report, tokenizers, room)))
@@ -103,11 +103,11 @@ def page_data(
 
 
 _ON_PAGE: Final = ("definitions", "all", "groups")
-"""The parts of the metrics that the page shows."""
+"""The metrics fields that the page shows."""
 
 
 def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
-    """Return the metrics of the runs' tasks, or None if there are no tasks."""
+    """Return metrics for the runs' tasks, or None if there are no tasks."""
     tasks = tasks_of(results)
     if not tasks:
         return None
@@ -116,7 +116,7 @@ def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
 
 
 def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None) -> Use | None:
-    """Return the total usage of all runs."""
+    """Return the total usage across all runs."""
     uses = [scenario_use(result, tokenizers=tokenizers).use for result in results if result.record.calls]
     return Use.total(uses) if uses else None
 
@@ -124,7 +124,7 @@ def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None
 def _details(
     results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
 ) -> Iterator[tuple[int, str]]:
-    """Yield the number and the details of each run that fits, failed runs first."""
+    """Yield the number and details of each run that fits, failed runs first."""
     for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
         failure = failure_text(results[n]) if results[n].outcome is Outcome.FAILED else None
         text = embedded(details_of(results[n], failure=failure, tokenizers=tokenizers))
@@ -136,10 +136,10 @@ def _details(
 
 VERSION: Final = 1
 TOLD: Final = 100
-"""The maximum number of failures that the index shows in full."""
+"""The maximum number of failures shown in full in the index."""
 
 BRIEF: Final = 300
-"""The maximum number of characters of each later failure; its details have the whole text."""
+"""The maximum length of each later failure; the run details contain the full text."""
 
 
 def index_of(
@@ -152,10 +152,10 @@ def index_of(
     metrics: Mapping[str, JSON] | None,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
-    """Return the index, as the page's schema defines. `results` are in the order of the report's rows.
+    """Return the index as defined by the page's schema. `results` are in report row order.
 
-    `use` is the total usage of all runs, None if no call can be analysed. `shown` are the runs whose details are on the
-    page. `gate` is a result of `gate_json`, `crashes` of `crashes_json`, and `metrics` of `metrics_json`.
+    `use` is the total usage across all runs, or None if no call can be analysed. `shown` are the runs whose details are
+    on the page. `gate`, `crashes` and `metrics` come from `gate_json`, `crashes_json` and `metrics_json`.
     """
     overall = report.overall
     places = {row.name: n for n, row in enumerate(report.rows)}
@@ -217,15 +217,15 @@ def _tokens(usage: UsageRecord) -> dict[str, JSON]:
 
 
 CRASH_ROOM: Final = 8_000_000
-"""The maximum number of characters of texts about crashes on one page; good cells lose their texts first."""
+"""The maximum number of characters of crash texts on a page; passing cells lose their texts first."""
 
 GOOD: Final = frozenset({"same", "asks"})
 
 
 def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[str, JSON]:
-    """Return an exploration of kills for the page; equal texts are stored once, those of failing cells first.
+    """Return a crash exploration for the page; equal texts are stored once, failing cells' texts first.
 
-    A cell is `[event, silent, what, job, came, text]`; `text` is an index in `texts`, or -1 if there was no room.
+    A cell is `[event, silent, what, job, came, text]`; `text` is an index into `texts`, or -1 if it did not fit.
     """
     texts = _texts(exploration, room)
     return {
@@ -239,7 +239,7 @@ def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[st
 
 
 def _texts(exploration: Exploration, room: int) -> dict[str, int]:
-    """Return the texts that fit, each with its index."""
+    """Return the texts that fit, with their indexes."""
     cells = [cell for scenario in exploration.scenarios for cell in scenario.cells]
     found: dict[str, int] = {}
     for cell in sorted(cells, key=lambda cell: cell.came in GOOD):
@@ -282,14 +282,14 @@ _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def joined_modules(entry: str, read: Callable[[str], str]) -> str:
-    """Return the module `entry` and all its imports as one script; `read` returns a module's text by its path.
+    """Return the module `entry` and all its imports as one script; `read` returns a module's text for a path.
 
-    Each module becomes a function, in the order of imports, because a single-file page has no addresses to import from.
-    Only these forms of imports and exports are supported, each on its own line:
+    Each module becomes a function, in import order, because a single-file page has no URLs to import from. Only these
+    import and export forms are supported, each on its own line:
     `import { a, b as c } from "./NAME";` and `export` before declarations, as in `export const a = ...`,
     `export function a() ...`, `export class A ...`.
 
-    Raises ValueError for an unsupported form of import or export, and for circular imports.
+    Raises ValueError for unsupported import or export forms and for circular imports.
     """
     texts: dict[str, str] = {}
     _add(entry, read, texts, ())
@@ -298,9 +298,9 @@ def joined_modules(entry: str, read: Callable[[str], str]) -> str:
 
 
 def _add(name: str, read: Callable[[str], str], texts: dict[str, str], importers: tuple[str, ...]) -> None:
-    """Add a module to `texts`, after the modules that it imports."""
+    """Add a module to `texts` after the modules that it imports."""
     if name in importers:
-        raise ValueError(f"{name}: imports itself, through {' and '.join(importers)}")
+        raise ValueError(f"{name}: imports itself through {' and '.join(importers)}")
     if name in texts:
         return
     text = read(name)
@@ -310,17 +310,17 @@ def _add(name: str, read: Callable[[str], str], texts: dict[str, str], importers
 
 
 def _as_function(name: str, text: str) -> str:
-    """Return the body of a function that returns the module's exports."""
+    """Return a function body that returns the module's exports."""
     exported = _EXPORT.findall(text)
     text = _IMPORT.sub(lambda found: _taken(name, found[1], found[2]), text)
     text = _EXPORT.sub("", text)
     if left := _LEFT.search(text):
-        raise ValueError(f"{name}: {left[0]!r}: expected one of the forms that can be joined")
+        raise ValueError(f"{name}: {left[0]!r}: unsupported import or export form")
     return f"{text}\nreturn {{ {', '.join(exported)} }};"
 
 
 def _taken(name: str, names: str, path: str) -> str:
-    """Return an import as a declaration."""
+    """Convert an import to a declaration."""
     parts = [part.strip().replace(" as ", ": ") for part in names.split(",") if part.strip()]
     return f'const {{ {", ".join(parts)} }} = modules["{_beside(name, path)}"];'
 
@@ -333,10 +333,10 @@ _ENDS_ELEMENT: Final = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
 
 
 def render(page: PageData) -> str:
-    """Return the HTML of a page as one self-contained file; equal data gives equal text.
+    """Return a page's HTML as one self-contained file; equal data gives equal text.
 
-    The template escapes texts, except inside `script` and `style` elements, where text that would end the element is
-    refused. The Content-Security-Policy of the page only allows these scripts and styles, by hash.
+    The template escapes text except inside `script` and `style` elements, where text that would end the element is
+    rejected. The page's Content-Security-Policy allows only these scripts and styles, by hash.
     """
     return _template().render(
         page=page,
@@ -363,20 +363,20 @@ def _template() -> Template:
 
 @cache
 def page_file(name: str) -> str:
-    """Return a file of this folder as text, decompressed if needed."""
+    """Return a file in this folder as text, decompressed if needed."""
     content = (resources.files("statek_sim.reporting.page") / name).read_bytes()
     return (lzma.decompress(content) if name.endswith(".xz") else content).decode("utf-8")
 
 
 def _inside(text: str) -> str:
-    """Return the text of a `script` or `style` element; raises ValueError if it would end the element."""
+    """Return text for a `script` or `style` element; raises ValueError if the text would end the element."""
     if found := _ENDS_ELEMENT.search(text):
-        raise ValueError(f"{found[0]!r} would end the element that holds it, or begin a comment in it")
+        raise ValueError(f"{found[0]!r} would end its element or begin a comment")
     return text
 
 
 def _source(text: str) -> str:
-    """Return the hash of a script or style for a Content-Security-Policy."""
+    """Return a script's or style's hash for a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 

@@ -1,4 +1,4 @@
-"""One run's details for the page: jobs with their usage, a timeline, and the transcript."""
+"""A run's details for the page: jobs with their usage, a timeline and the transcript."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def result_harness(result: ScenarioResult) -> LLM_Harness:
 
 
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
-    """Return the curve of every job that got an answer, by job."""
+    """Return a curve for each job that received an answer, by job."""
     readers: dict[str, _Reader] = {}
     # Runs of engine two have no difficulty.
     grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
@@ -71,7 +71,7 @@ def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
 
 
 def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
-    """Return the usage of answers that the job did not read, because a null token count ends it (behaviour 5)."""
+    """Return the usage of answers that a job did not read because a null token count ended it (behaviour 5)."""
     heard = {(event.job, event.turn) for event in record.events if isinstance(event, LLMReplied)}
     calls = {(call.job, call.turn): call.usage for call in record.calls}
     return {place: usage for place, usage in calls.items() if place not in heard}
@@ -79,7 +79,7 @@ def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows the events of one job: the sums of its usage, and the inputs of its token limit."""
+    """Follows a job's events, tracking its usage totals and what its token limit depends on."""
 
     harness: LLM_Harness
     grants: bool
@@ -94,7 +94,7 @@ class _Reader:
     def answer(
         self, event: LLMRequested | LLMReplied, received: int, measured: int, reported: int | None
     ) -> None:
-        """Add an answered call, with the bytes received, and the tokens by the tokenizer and by the provider."""
+        """Add an answered call: the bytes received, and the tokens counted by the tokenizer and the provider."""
         self.all_bytes += self.bytes_sent + received
         self.measured += measured
         if reported is not None:
@@ -116,7 +116,7 @@ class _Reader:
         self.curve.limit_line.append(self._limit())
 
     def raise_difficulty(self, tokens: int) -> None:
-        """Extend the limit for a higher difficulty, from the check after the step that raised it."""
+        """Extend the limit for a higher difficulty, starting with the check after the step that raised it."""
         if self.grants:
             self.granted += tokens
             if self.curve.limit_line:
@@ -143,7 +143,7 @@ LABELS: Final = {
     "response": "Response envelope",
     "density": "Tokenizer density",
 }
-"""Short labels of the steps; `MEANINGS` has descriptions."""
+"""Short labels for the steps; descriptions are in `MEANINGS`."""
 
 _FROM_ESTIMATE = STEPS[1:]
 """The steps from the estimate to the measured tokens; `history` leads to the estimate."""
@@ -163,9 +163,11 @@ def waterfall_json(found: Waterfall) -> dict[str, JSON]:
 
 
 def why(found: Waterfall) -> str:
-    """Return one sentence about the error of the estimate, and the step that contributes most to the error."""
+    """Return a sentence about the estimate's error and the step that contributes most to it."""
     off = found.estimate - found.measured
-    both = f"The harness counts {plural(found.estimate, 'token')}, the model saw {count(found.measured)}"
+    both = (
+        f"The harness counts {plural(found.estimate, 'token')}, the tokenizer counts {count(found.measured)}"
+    )
     if not off:
         return f"{both}."
     members = found._asdict()
@@ -173,15 +175,13 @@ def why(found: Waterfall) -> str:
     name = min(_FROM_ESTIMATE, key=lambda step: members[step] if off > 0 else -members[step])
     amount = share(abs(off), found.measured) if found.measured else plural(abs(off), "token")
     side = "high" if off > 0 else "low"
-    return (
-        f"{both}: {amount} too {side}, above all by {MEANINGS[name]} ({plural(abs(members[name]), 'token')})."
-    )
+    return f"{both}: {amount} too {side}, mostly due to {MEANINGS[name]} ({plural(abs(members[name]), 'token')})."
 
 
 def details_of(
     result: ScenarioResult, *, failure: str | None = None, tokenizers: TokenizerRegistry | None = None
 ) -> dict[str, JSON]:
-    """Return the details of a run, as the page's schema defines; `failure` is the report's text about a failed run.
+    """Return a run's details as defined by the page's schema; `failure` is the report's description of a failed run.
 
     `tokenizers` are the tokenizers that measured the run. Very long texts are cut, with a note.
     """
@@ -208,7 +208,7 @@ def details_of(
 
 
 def transcript_json(trace: Sequence[Event], texts: Excerpts) -> list[dict[str, JSON]]:
-    """Return the messages, executed code and answers of a run, in order; long texts are cut by `texts`."""
+    """Return a run's messages, executed code and answers, in order; `texts` cuts long texts."""
     return [_entry(seq, line, trace, texts) for seq, line in numbered(trace)]
 
 
@@ -245,13 +245,13 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
 
 
 def _result(job: JobRecord, texts: Excerpts) -> str | None:
-    """Return a job's exit value, or an agent's final answer, as text; None if there is neither."""
+    """Return a job's exit value or an agent's final answer as text; None if there is neither."""
     given = job.answer if job.exit is None else job.exit
     return None if given is None else texts.take(_json_text(given))
 
 
 def _limits(harness: LLM_Harness) -> dict[str, JSON]:
-    """Return the limits before any extension, and the extension per completion."""
+    """Return the limits before any extension and the extension per completion."""
     figures: dict[str, JSON] = {limit.value: getattr(harness.limits, limit.value) for limit in LimitName}
     return {**figures, "limit_extension_per_completion": harness.limits.limit_extension_per_completion}
 
@@ -266,7 +266,7 @@ def _usage(curve: Curve, use: JobUse | None) -> dict[str, JSON]:
 
 
 def _message(message: Message, texts: Excerpts) -> JSON:
-    """Return one message of a request: its role, its text, and its other parts."""
+    """Return a request message: its role, text and other parts."""
     content = message.get("content")
     other = {key: value for key, value in message.items() if key not in ("role", "content")}
     return {
@@ -283,7 +283,7 @@ def _json_text(value: JSON) -> str:
 
 
 def _lanes(record: RunRecord) -> Iterator[dict[str, JSON]]:
-    """Yield the lifetime of each job, from its creation until the job last stopped or the run ended."""
+    """Yield each job's lifetime, from its creation until the job last stopped or the run ended."""
     last = len(record.events) - 1
     reach: dict[str, list[int]] = {}
     for seq, event in enumerate(record.events):
@@ -330,7 +330,7 @@ def _went_wrong(event: Event) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """One wait, tool call or claim of a job. Times are virtual seconds, `from_seq` and `to_seq` positions in the trace.
+    """A job's wait, tool call or claim. Times are virtual seconds; `from_seq` and `to_seq` are positions in the trace.
 
     A span that did not end has no `to_seq`.
     """
@@ -349,10 +349,10 @@ def _span(span: Span) -> dict[str, JSON]:
 
 
 def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:
-    """Return all spans of a run in the order of their starts; `items` are the work items in the queue at the start.
+    """Return a run's spans, ordered by start; `items` are the work items in the queue at the start.
 
-    A wait ends when the future is ready, a tool call when the tool returns, and a claim when the item changes its owner
-    or status. When a job stops, its waits and tool calls end, but not its claims: a claim that stays open is a leak.
+    A wait ends when the future is ready, a tool call when the tool returns, and a claim when the item's owner or status
+    changes. When a job stops, its waits and tool calls end, but its claims do not: a claim that stays open is a leak.
     """
     open_spans = _Open()
     for item in items:
@@ -364,14 +364,14 @@ def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]
 
 
 def held_item(change: str) -> bool | None:
-    """Return whether a change of the world leaves a work item claimed; None if it does not concern a work item."""
+    """Return whether a world change leaves a work item claimed; None if it does not affect a work item."""
     # A line of the ledger is any value that the model noted, not necessarily a string.
     status = str(change).partition(" ")[0]
     return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
 
 
 class _Open:
-    """Collects the spans of a run, and knows which spans are open."""
+    """Collects a run's spans and tracks which are open."""
 
     def __init__(self) -> None:
         self.all: list[Span] = []
@@ -406,7 +406,7 @@ class _Open:
                 pass
 
     def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
-        """Start the claim of an item; `change` is `CLAIMED by OWNER`."""
+        """Start a claim on an item; `change` is `CLAIMED by OWNER`."""
         _, _, owner = change.partition(" by ")
         words = label(f"{item} by {owner}")
         span = Span(job=job, kind="claim", label=words, from_seq=seq, start=at)
@@ -419,7 +419,7 @@ class _Open:
         return span
 
     def _called(self, event: events.ToolReturned) -> Span | None:
-        """Remove and return the latest open call with the id and the name of the event."""
+        """Remove and return the latest open call with the event's id and name."""
         calls = self._tools.get(event.job, [])
         for at, (call_id, span) in reversed([*enumerate(calls)]):
             if event.call_id == call_id and span.label == label(str(event.name)):

@@ -1,7 +1,7 @@
-"""Builds the HTML page of an experiment: arms with intervals, each scenario in each arm, mistakes, and transcripts.
+"""Builds an experiment's HTML page: arms with intervals, each scenario in each arm, mistakes, and transcripts.
 
-A cell is a scenario in an arm. The first failed and the first passed run of each cell are run again, with the same
-result, to get their transcripts.
+A cell is a scenario in an arm. To get transcripts, each cell's first failed and first passed runs are run again, with
+the same results.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from statek_sim.reporting.text_format import Excerpts
 from statek_sim.values import JSON, record
 
 ROOM: Final = 6_000_000
-"""The maximum number of characters of transcripts on one page. Beyond it, transcripts are left out, those of cells
-without a failure first.
+"""The maximum number of transcript characters on a page. Beyond it, transcripts are omitted, for cells without failures
+first.
 """
 _OF_A_RUN: Final = 30_000
 
@@ -33,7 +33,7 @@ _OF_A_RUN: Final = 30_000
 def evals_page(
     summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None = None, *, room: int = ROOM
 ) -> PageData:
-    """Return the page of an experiment; equal experiments give equal pages."""
+    """Return an experiment's page; equal experiments give equal pages."""
     cells = _cells(summary, outcomes)
     details = dict(sorted(_details(summary, cells, room)))
     index = evals_index(summary, cells, outcomes, prices, shown=frozenset(details))
@@ -47,7 +47,7 @@ def evals_page(
 
 
 def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return the runs of each cell, in the order of scenarios and arms."""
+    """Return each cell's runs, ordered by scenario and arm."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (scenario.id, arm.arm.name): [] for scenario in summary.experiment.suite for arm in summary.arms
     }
@@ -66,7 +66,7 @@ def evals_index(
 ) -> dict[str, JSON]:
     """Return the data that the page shows before a cell is opened.
 
-    `runs` has one entry for each cell, as pages of scenarios have one for each run.
+    `runs` has an entry per cell, like scenario pages have an entry per run.
     """
     experiment = summary.experiment
     return {
@@ -142,7 +142,7 @@ def _test(comparison: Comparison) -> dict[str, JSON]:
 
 
 def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) -> Iterator[tuple[int, str]]:
-    """Yield the number and the details of each cell that fits, cells with a failure first."""
+    """Yield the number and details of each cell that fits, cells with failures first."""
     scenarios = {scenario.id: scenario for scenario in summary.experiment.suite}
     for n in sorted(range(len(cells)), key=lambda n: (all(run.passed for run in cells[n]), n)):
         text = embedded(_cell(summary, scenarios[cells[n][0].scenario], cells[n]))
