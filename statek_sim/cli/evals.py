@@ -131,7 +131,7 @@ ModelOption = Annotated[
     str,
     option(
         "PROFILE",
-        "A built-in profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
+        "A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
         "or the path of a .toml file.",
     ),
 ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CorpusArgument = Annotated[
     list[Path] | None,
-    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the built-in corpora.'),
+    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.'),
 ]
 GuardOption = Annotated[
     str | None, option("NAME", "Measure only this guard: personal-data, secrets or injection.")
@@ -35,7 +35,7 @@ CheckOption = Annotated[
 ]
 FileOption = Annotated[
     Path | None,
-    option("FILE", "With --check: use the guards in this TOML file instead of the built-in ones.", "--file"),
+    option("FILE", "With --check: use the guards in this TOML file instead of the shipped ones.", "--file"),
 ]
 TierOption = Annotated[str, option("TIER", "With --file: the user's tier. Default: guards for all tiers.")]
 EnvironmentOption = Annotated[

@@ -1,6 +1,6 @@
-"""The gate: checks that presets meet the rules of a policy on scenarios, and are no worse than a baseline.
+"""The gate: runs scenarios to check that presets follow a policy and are no worse than a baseline.
 
-`policy` the rules · `gated_preset` presets and the `.env` next to them · `gate` the plan and all verdicts · `trial` the
-runs of a scenario · `needs` the limits that a scenario needs · `judge` one verdict · `verdict` results · `baseline`
-comparison with a baseline · `evals_policy` rules for evals.
+`policy` rules · `gated_preset` presets and the `.env` files next to them · `gate` the plan and all verdicts · `trial` a
+scenario's runs · `needs` the limits a scenario needs · `judge` one verdict · `verdict` results · `baseline` comparison
+with a baseline · `evals_policy` rules for evals.
 """

@@ -1,4 +1,4 @@
-"""Baselines: the figures of a preset on each scenario, their files, and their comparison with new figures."""
+"""Baselines: a preset's figures for each scenario, their files, and comparison with new figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from statek_sim.scenario.part import Count, Money, Part
 class BaselineCase:
     """A pending comparison of a scenario with a preset's baseline.
 
-    `cases` are the scenario's current cases; they are empty if the scenario no longer exists.
+    `cases` are the scenario's current cases; empty if the scenario no longer exists.
     """
 
     preset: GatedPreset
@@ -45,7 +45,7 @@ class BaselineCase:
         return self.cases[0].tags if self.cases else ()
 
     def verdict(self) -> Verdict:
-        """Judge the scenario by every rule, and compare its figures with the baseline."""
+        """Check the scenario against every rule and compare its figures with the baseline."""
         plan = replace(self.plan, presets=(self.preset,))
         now = GateResult(
             profile=self.baseline.profile,
@@ -63,7 +63,7 @@ class BaselineCase:
 def baseline_cases(
     plan: GatePlan, cases: Iterable[Case], baselines: Mapping[str, Baseline]
 ) -> Iterator[BaselineCase]:
-    """Yield a case for each scenario of each baseline, preset by preset; `cases` are all cases of the plan."""
+    """Yield a case for each scenario in each baseline, preset by preset; `cases` are all cases in the plan."""
     every = list(cases)
     for preset in plan.presets:
         if preset.name in baselines:
@@ -90,46 +90,48 @@ def _of_preset(
 
 
 RULE: Final = "no worse than the baseline"
-"""The name of the rule that compares a scenario with the baseline."""
+"""The name of the rule that compares scenarios with the baseline."""
 
 
 class Need(NamedTuple):
-    """The smallest value of a limit with which a scenario finishes, and the limit in force (None for unlimited)."""
+    """The smallest value of a limit with which a scenario finishes, and the current limit (None for unlimited)."""
 
     needed: int
     value: int | None
 
     @property
     def share(self) -> float:
-        """The share of the limit that the scenario needs; above 1 if the limit is too small."""
+        """The fraction of the limit that the scenario needs; above 1 if the limit is too small."""
         if not self.needed or self.value is None:
             return 0.0
         return self.needed / self.value if self.value else float("inf")
 
 
 class Figures(Part):
-    """The figures of a scenario under a preset in a baseline file; omitted values are zero or empty.
+    """A scenario's figures under a preset in a baseline file; omitted values are zero or empty.
 
-    `needs` has the needed values of limits if a rule requires the scenario to finish. The `bad` figures count from the
-    turn on which a job goes bad.
+    `needs` contains the limits that the scenario needs, if a rule requires it to finish. The `bad` figures count from
+    the turn on which a job goes bad.
     """
 
     stopped_by: LimitName | None = Field(default=None, description="The first limit that stopped a job.")
     needs: dict[LimitName, Need] = Field(
         default_factory=dict,
-        description="[the needed value of a limit, its actual value or null for unlimited].",
+        description="[needed value of a limit, actual value or null for unlimited].",
     )
     bad_turns: Count | None = Field(default=None, description="LLM turns after a job went bad.")
     bad_tokens: Count | None = Field(default=None, description="Measured tokens after a job went bad.")
-    bad_cost: Money | None = Field(default=None, description="Cost after a job went bad, as text.")
+    bad_cost: Money | None = Field(
+        default=None, description="Cost after a job went bad, as a decimal string."
+    )
     leaked: Count = Field(default=0, description="Leaked claims.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The figures of one preset under one profile, by scenario (`suite/scenario`), in alphabetical order.
+    """A preset's figures under a profile, by scenario (`suite/scenario`), in alphabetical order.
 
-    `path` is the baseline's file.
+    `path` is the baseline file.
     """
 
     preset: str
@@ -139,7 +141,7 @@ class Baseline:
 
 
 def baseline_of(result: GateResult, preset: str) -> Baseline:
-    """Return the baseline of a preset from a result of the gate."""
+    """Return a preset's baseline from a gate result."""
     found: dict[str, Figures] = {}
     for verdict in result.verdicts:
         if verdict.preset == preset and verdict.rule != RULE:
@@ -151,7 +153,7 @@ def baseline_of(result: GateResult, preset: str) -> Baseline:
 def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePlan) -> GateResult:
     """Return the result with a verdict for each scenario in the baselines, and a remark for each new scenario.
 
-    The policies of the plan define how much worse a figure may be.
+    The plan's policies set how much worse a figure may be.
     """
     verdicts, remarks = list(result.verdicts), list(result.remarks)
     for preset in plan.presets:
@@ -165,7 +167,7 @@ def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePl
 
 
 def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitName | None, str]]:
-    """Yield the limit and a clause for each figure that got worse by more than `percent`."""
+    """Yield the limit and a description of each figure that got worse by more than `percent`."""
     if before.stopped_by is None and now.stopped_by is not None:
         yield now.stopped_by, f"now stopped by {now.stopped_by}, not stopped before"
     if before.bad_turns is not None and before.stopped_by is not None and now.stopped_by is None:
@@ -190,14 +192,14 @@ def _cost(figures: Figures) -> Decimal | None:
 def _worse_need(
     limit: LimitName, before: Need | None, now: Need | None, percent: int
 ) -> Iterator[tuple[LimitName, str]]:
-    """Yield the limit and a clause if a larger share of the limit is needed than before."""
+    """Yield the limit and a description if a larger fraction of the limit is needed than before."""
     if now is None:
         return
     was = Need(0, now.value) if before is None else before
     if now.share * 100 > was.share * (100 + percent):
         yield (
             limit,
-            f"it needs {now.needed:,} of {_limited(now)} {limit}, {was.needed:,} of {_limited(was)} in the baseline",
+            f"needs {now.needed:,} of {_limited(now)} {limit}, {was.needed:,} of {_limited(was)} in the baseline",
         )
 
 
@@ -227,7 +229,7 @@ def _figures(verdict: Verdict) -> Figures:
 
 
 def _merged(known: Figures | None, other: Figures) -> Figures:
-    """Return the figures of two rules about one run combined: those with needs, which not all rules compute."""
+    """Combine two rules' figures for the same run: return those with needs, which not all rules compute."""
     if known is None:
         return other
     return known if known.needs or not other.needs else other
@@ -260,7 +262,7 @@ def _verdict(sample: Verdict, preset: GatedPreset, found: Sequence[tuple[LimitNa
 
 
 def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
-    missing = "it is in the baseline but was not judged; --update-baseline removes it"
+    missing = "in the baseline, but not judged; to remove it, use --update-baseline"
     return Verdict(
         preset=preset.name,
         scenario=scenario,
@@ -275,7 +277,7 @@ def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
 def _new(preset: GatedPreset, before: Baseline, now: Baseline) -> Iterator[Remark]:
     for name in now.scenarios:
         if name not in before.scenarios:
-            message = f"`{_id(name)}` is not in the baseline; --update-baseline adds it"
+            message = f"`{_id(name)}` is not in the baseline; to add it, use --update-baseline"
             yield Remark(preset=preset.name, place=preset.place(None), message=message)
 
 
@@ -294,14 +296,14 @@ SUFFIX: Final = ".json"
 class BaselineText(Part):
     """A baseline file."""
 
-    format: Literal["statek-sim/baseline@1"] = Field(description="Name of the format.")
+    format: Literal["statek-sim/baseline@1"] = Field(description="Format name.")
     preset: str = Field(description="The preset, as given on the command line.")
     profile: str = Field(description="Behaviour profile.")
     scenarios: dict[str, Figures] = Field(description="Figures by suite/scenario, in alphabetical order.")
 
 
 def baseline_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of baseline files."""
+    """Return the JSON Schema for baseline files."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **BaselineText.model_json_schema(),
@@ -310,24 +312,24 @@ def baseline_schema() -> dict[str, JsonValue]:
 
 
 def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
-    """Return the baseline file of each preset: `path` if it ends in .json, else `path/NAME.json`.
+    """Return each preset's baseline file: `path` if it ends in .json, else `path/NAME.json`.
 
-    Raises `BadInput` if several presets would share one file, and for a file with another suffix.
+    Raises `BadInput` if several presets would share a file, and for a file with another suffix.
     """
     if path.suffix != SUFFIX and path.is_file():
         raise BadInput(
-            f"--baseline {path}: expected a file that ends in {SUFFIX}, or a folder, found another file"
+            f"--baseline {path}: expected a file that ends in {SUFFIX}, or a folder, found a different file"
         )
     if path.suffix == SUFFIX and not path.is_dir():
         if len(presets) > 1:
             raise BadInput(
-                f"--baseline {path}: one file for {len(presets)} presets; give a folder of NAME.json files"
+                f"--baseline {path}: one file for {len(presets)} presets; pass a folder of NAME.json files"
             )
         return {presets[0]: path}
     found = {preset: path / f"{Path(preset).stem}{SUFFIX}" for preset in presets}
     if len(set(found.values())) < len(found):
         raise BadInput(
-            f"--baseline {path}: two presets have the same file name and so the same baseline; judge them separately"
+            f"--baseline {path}: two presets have the same file name and would share a baseline; check them separately"
         )
     return found
 
@@ -336,7 +338,7 @@ _ANEW: Final = "delete it and write a new one with --update-baseline"
 
 
 def read_baseline(path: Path, *, profile: str) -> Baseline:
-    """Return the baseline in a file; raises `BadInput` (`path:line: ...`) if it is invalid or of another profile."""
+    """Read a baseline file; raises `BadInput` (`path:line: ...`) if it is invalid or for another profile."""
     try:
         text = text_of(path)
     except Unreadable as error:
@@ -355,7 +357,7 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
 
 
 def baseline_text(baseline: Baseline) -> str:
-    """Return the text of a baseline file; equal baselines give equal texts."""
+    """Return a baseline file's text; equal baselines give equal text."""
     rows = [
         f"    {json.dumps(name)}: {json.dumps(figures.model_dump(mode='json', exclude_defaults=True))}"
         for name, figures in baseline.scenarios.items()
@@ -366,7 +368,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def baseline_diff(path: Path, new: str) -> list[str]:
-    """Return the lines of the unified diff from a file, which may not exist, to its new text."""
+    """Return the unified diff lines from a file, which may not exist, to its new text."""
     old = text_of(path) if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"
@@ -383,7 +385,7 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
 
 
 def _line_of(text: str, key: str, *, missing: int = 1) -> int:
-    """Return the line of the first entry with this key, or `missing`."""
+    """Return the line number of the first entry with this key, or `missing`."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(f"{json.dumps(key)}:"):
             return number

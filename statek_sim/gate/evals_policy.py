@@ -1,4 +1,4 @@
-"""Policies for evals: a team's rules about the arms of an experiment, in a TOML file.
+"""Policies for evals: a team's rules for an experiment's arms, in a TOML file.
 
     version = 1
 
@@ -8,7 +8,7 @@
     select = {tiers = ["easy"]}
     right_percent = 90
 
-A rule that judges no run is an error, because it could not fail.
+A rule that matches no run is an error, because it could not fail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """The conditions on the evals that a rule judges: all must match; without conditions every eval does."""
+    """Selects the evals that a rule applies to: all conditions must match; without conditions, every eval matches."""
 
     tiers: Words = ()
     capabilities: Words = ()
@@ -44,9 +44,9 @@ class SelectText(Part):
 
 
 class RuleText(Part):
-    """One rule: minimum percentages of an arm's runs of the selected evals, and maximum means per run.
+    """A rule: minimum percentages for an arm's runs of the selected evals, and maximum means per run.
 
-    `right_surely_percent` is the minimum for the lower end of the 95 % interval, clustered by scenario.
+    `right_surely_percent` is the minimum lower bound of the 95 % interval, clustered by scenario.
     `each_right_percent` is the minimum for each eval.
     """
 
@@ -62,7 +62,7 @@ class RuleText(Part):
 
 
 class PolicyText(Part):
-    """The contents of a policy file for evals."""
+    """The contents of an evals policy file."""
 
     version: Literal[1]
     rule: Annotated[tuple[RuleText, ...], Field(min_length=1), Strict(False)]
@@ -73,7 +73,7 @@ _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsPolicy:
-    """The rules of a file, each with the number of its first line, from 1."""
+    """The rules in a file, each with the number of its first line, from 1."""
 
     path: Path
     rules: tuple[tuple[RuleText, int], ...]
@@ -81,7 +81,7 @@ class EvalsPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsVerdict:
-    """The verdict of a rule on an experiment; `lines` has a message, `path:line: ...`, for each unmet requirement."""
+    """A rule's verdict on an experiment; `lines` contains a message, `path:line: ...`, for each unmet requirement."""
 
     rule: str
     passed: bool
@@ -89,7 +89,7 @@ class EvalsVerdict:
 
 
 def read_evals_policy(path: Path) -> EvalsPolicy:
-    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` per problem."""
+    """Read a policy file; raises `BadPolicy` with a `path:line: problem` line per problem."""
     read, text = read_toml(path, PolicyText, _contradictions)
     lines = lines_of(text, (("rule", n) for n in range(len(read.rule))))
     return EvalsPolicy(path=path, rules=tuple(zip(read.rule, lines, strict=True)))
@@ -99,19 +99,19 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     names: set[str] = set()
     for number, rule in enumerate(policy.rule):
         if rule.name in names:
-            yield Finding(("rule", number, "name"), f"rule {rule.name!r}: another rule has this name")
+            yield Finding(("rule", number, "name"), f"rule {rule.name!r}: duplicate name")
         names.add(rule.name)
         if all(getattr(rule, demand) is None for demand in _DEMANDS):
             yield Finding(
                 ("rule", number),
-                f"rule {rule.name!r}: it has no requirement; expected one of {', '.join(_DEMANDS)}",
+                f"rule {rule.name!r}: no requirement; expected one of {', '.join(_DEMANDS)}",
             )
 
 
 def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:
-    """Raise `BadPolicy` for a rule that would judge no run of an experiment, or too few evals.
+    """Raise `BadPolicy` for a rule that matches none of an experiment's runs, or too few evals.
 
-    `option` is the option that chooses arms.
+    `option` is the name of the option that selects arms.
     """
     problems = []
     arms = [arm.name for arm in experiment.arms]
@@ -126,15 +126,15 @@ def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: s
             problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
         elif rule.right_surely_percent is not None and judged < LEAST_CLUSTERS:
             problems.append(
-                f"{place}: right_surely_percent needs more than {judged} evals; "
-                f"expected {LEAST_CLUSTERS} or more of them, or right_percent"
+                f"{place}: right_surely_percent needs {LEAST_CLUSTERS} or more evals, "
+                f"found {judged}; select more evals or use right_percent"
             )
     if problems:
         raise BadPolicy("\n".join(problems))
 
 
 def selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[EvalScenario]:
-    """Return the evals that a rule judges."""
+    """Return the evals that a rule selects."""
     chosen = rule.select
     return [
         scenario
@@ -148,7 +148,7 @@ def selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[EvalScenario
 def judge_evals(
     policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]
 ) -> tuple[EvalsVerdict, ...]:
-    """Return a verdict for each rule, in the order of the file."""
+    """Return a verdict for each rule, in file order."""
     check_evals_policy(policy, experiment)
     return tuple(_verdict(policy.path, line, rule, experiment, outcomes) for rule, line in policy.rules)
 
@@ -165,7 +165,7 @@ def _verdict(
 
 
 def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a clause for each requirement of a rule that these runs do not meet."""
+    """Yield a description of each requirement in a rule that these runs do not meet."""
     groups = by_scenario(runs)
     right = 100 * sum(outcome.passed for outcome in runs) / len(runs)
     completed = 100 * sum(outcome.completed for outcome in runs) / len(runs)
@@ -175,7 +175,7 @@ def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
         bounds = cluster_interval([[float(outcome.passed) for outcome in group] for group in groups.values()])
         surely = 0.0 if bounds is None else 100 * bounds[0]
         yield from _too_few(
-            "right by the lower end of the interval", surely, rule.right_surely_percent, len(runs)
+            "right at the lower bound of the interval", surely, rule.right_surely_percent, len(runs)
         )
     for name, group in groups.items() if rule.each_right_percent is not None else ():
         share = 100 * sum(outcome.passed for outcome in group) / len(group)
@@ -194,4 +194,4 @@ def _too_few(what: str, found: float, least: int | None, runs: int) -> Iterator[
 
 def _too_many(what: str, found: float, most: float | None) -> Iterator[str]:
     if most is not None and found > most:
-        yield f"{found:.1f} {what} in a run; expected {most:g} or fewer"
+        yield f"{found:.1f} {what} per run; expected {most:g} or fewer"

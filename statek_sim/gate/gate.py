@@ -1,4 +1,4 @@
-"""Judges presets by every rule of their policies, on every scenario that the rule selects."""
+"""Checks presets against every rule in their policies, with every scenario that the rule selects."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.pricing import PriceList, load_prices
 
 SHIPPED: Final = "built-in"
-"""The word that stands for the shipped workloads in place of a path."""
+"""The word for the built-in workloads, used in place of a path."""
 
 _SUITE: Final = "workloads"
 
 
 def has_shipped(paths: Sequence[str]) -> bool:
-    """Return whether `workloads(paths)` includes the shipped workloads."""
+    """Return whether `workloads(paths)` includes the built-in workloads."""
     return not paths or SHIPPED in paths
 
 
 def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios in these files and folders; `SHIPPED`, or no path, stands for the shipped workloads.
+    """Return the scenarios in these files and folders; `SHIPPED` or no path means the built-in workloads.
 
-    Raises `BadScenario` with one `path:line: message` per problem.
+    Raises `BadScenario` with a `path:line: message` line per problem.
     """
     shipped = builtin_suites() / _SUITE
     return load_or_fail([shipped if path == SHIPPED else Path(path) for path in paths or (SHIPPED,)])
@@ -53,7 +53,7 @@ class Judged(Protocol):
 
     @property
     def preset(self) -> GatedPreset:
-        """The judged preset."""
+        """The preset to check."""
 
     @property
     def rule(self) -> str:
@@ -73,7 +73,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A pending verdict: a preset, a rule of its policy, and a scenario that the rule selects."""
+    """A pending verdict: a preset, a rule in its policy, and a scenario that the rule selects."""
 
     preset: GatedPreset
     demand: Rule
@@ -101,10 +101,10 @@ class Case:
 
 
 def policy_for(preset: str, path: Path | None, *, on_shipped: bool) -> Policy:
-    """Return the policy in the file at `path`, or the shipped policy for this preset if `path` is None.
+    """Return the policy in the file at `path`, or this preset's built-in policy if `path` is None.
 
-    Policies of built-in presets need the shipped workloads. Without these (`on_shipped` false), the general policy is
-    used.
+    Built-in presets' policies need the built-in workloads. Without these (`on_shipped` is False), the general policy
+    is used.
     """
     if path is not None:
         return read_policy(path)
@@ -113,7 +113,7 @@ def policy_for(preset: str, path: Path | None, *, on_shipped: bool) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """The checked inputs of the gate: presets, their policies by name of the preset, and remarks."""
+    """The gate's checked inputs: presets, their policies by preset name, and remarks."""
 
     presets: tuple[GatedPreset, ...]
     policies: Mapping[str, Policy]
@@ -130,9 +130,9 @@ def gate_plan(
 ) -> GatePlan:
     """Return the plan for the presets named `names`.
 
-    `folder` is STATEK's working folder, whose `.env` may change the limits. `on_shipped`: the shipped workloads are
-    among the scenarios. Raises `BadInput`, with a line for each problem, for an invalid preset or policy. A preset file
-    without limits, which may be truncated, is invalid unless `allow_defaults` is set.
+    `folder` is STATEK's working folder, whose `.env` may change the limits. `on_shipped` means that the scenarios
+    include the built-in workloads. Raises `BadInput`, with a line per problem, for an invalid preset or policy. A
+    preset file without limits, which may be truncated, is invalid unless `allow_defaults` is set.
     """
     presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
     if not allow_defaults:
@@ -154,10 +154,10 @@ def judge_presets(
     profile: Profile,
     watchdog: WatchdogLimits | None = None,
 ) -> GateResult:
-    """Return the verdicts of a plan on all scenarios that support the profile, and the plan's remarks.
+    """Return a plan's verdicts on all scenarios that support the profile, and its remarks.
 
-    With a `watchdog`, scenarios run in worker processes, and a scenario that exceeds its limits fails every rule.
-    Raises `BadInput` for a rule that selects no scenario, or a scenario that cannot show what a rule requires.
+    With a `watchdog`, scenarios run in worker processes, and a scenario that exceeds the watchdog's limits fails every
+    rule. Raises `BadInput` for a rule that selects no scenario, or a scenario that cannot test what a rule requires.
     """
     return GateResult(
         profile=profile,
@@ -169,7 +169,7 @@ def judge_presets(
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """The task of a worker process: returns the verdicts on the cases at `places`, which share runs of a scenario."""
+    """A worker process's task: returns the verdicts on the cases at `places`, which share a scenario's runs."""
 
     cases: Sequence[Judged]
 
@@ -178,7 +178,7 @@ class _Judge:
 
 
 def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[Verdict, ...]:
-    """Return the verdict on each case in order, with a watchdog from worker processes."""
+    """Return the verdict on each case in order; with a watchdog, use worker processes."""
     if watchdog is None:
         return tuple(case.verdict() for case in found)
     groups: dict[str, list[int]] = {}
@@ -202,7 +202,7 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
 class WatchedJudge:
     """Judges one case at a time in a worker process, which `close` ends.
 
-    A scenario that was killed once fails its other rules without another run.
+    A scenario that was killed fails its other rules without running again.
     """
 
     def __init__(self, found: Sequence[Judged], limits: WatchdogLimits) -> None:
@@ -212,7 +212,7 @@ class WatchedJudge:
         self._pool = Pool(_Judge(found), limits=limits, workers=1)
 
     def verdict(self, case: Judged) -> Verdict:
-        """Return the verdict on one of the cases, computed in this process if workers are not possible."""
+        """Return the verdict on one of the cases, computed in this process if workers are unavailable."""
         if not self._pool.possible:
             return case.verdict()
         if case.scenario not in self._killed:
@@ -228,7 +228,7 @@ class WatchedJudge:
 
 
 def killed(case: Judged, why: Killed) -> Verdict:
-    """Return the failed verdict on a scenario that the watchdog ended."""
+    """Return the failing verdict on a scenario killed by the watchdog."""
     return Verdict(
         preset=case.preset.name,
         scenario=case.scenario,
@@ -241,7 +241,7 @@ def killed(case: Judged, why: Killed) -> Verdict:
 
 
 def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> Iterator[Case]:
-    """Yield all pending verdicts: preset by preset, rule by rule, with scenarios in their order.
+    """Yield all pending verdicts, by preset, then rule, then scenario.
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
@@ -263,7 +263,7 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
-    """Return the description of a preset in the gate's result."""
+    """Return a preset's description for the gate's result."""
     limits = preset.limits
     return JudgedPreset(
         name=preset.name,

@@ -1,8 +1,8 @@
-"""A preset for the gate: its limits and lines, values that never have an effect, and `.env` files that differ.
+"""A preset for the gate: its limits and their lines, values without effect, and `.env` files that differ.
 
-STATEK reads the `.env` of its working folder (behaviour 11), but only names without its prefix, such as `MAX_TURNS`.
-Environment variables, which a preset sets, take precedence. STATEK ignores a name with its prefix in this file, but a
-program that loads the file into the environment (docker compose, `load_dotenv`) makes it a variable.
+STATEK reads `.env` from its working folder (behaviour 11), but only names without its prefix, such as `MAX_TURNS`.
+Environment variables, which a preset sets, take precedence. STATEK ignores prefixed names in this file, but programs
+that load it into the environment (docker compose, `load_dotenv`) turn them into variables.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ STREAK = LimitName.MAX_CONSECUTIVE_EXCEPTIONS
 
 
 def idle_values(preset: GatedPreset) -> Iterator[Remark]:
-    """Yield a remark for each value that can never have an effect."""
+    """Yield a remark for each value that has no effect."""
     limits = preset.limits
     total, streak, turns = limits.max_exceptions, limits.max_consecutive_exceptions, limits.max_turns
     if total and streak is not None and streak >= total:
         # A streak of n failing turns is at least n exceptions, and the total is checked first. Extensions preserve
         # this.
         message = (
-            f"{variable_of(STREAK)}={streak} never binds: a longer streak exceeds {variable_of(TOTAL)}={total} too, "
+            f"{variable_of(STREAK)}={streak} has no effect: a longer streak exceeds {variable_of(TOTAL)}={total} too, "
             f"which is checked first; expected less than {total}"
         )
         yield _remark(preset, STREAK, message)
     if turns == 0:
-        message = f"{variable_of(TURNS)}=0: a job's first reply arrives, and its code never runs"
+        message = f"{variable_of(TURNS)}=0: a job receives its first reply, but the code never runs"
         yield _remark(preset, TURNS, message)
     if limits.limit_extension_per_completion:
         yield from _never_extended(preset)
@@ -57,7 +57,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
 def shown_path(path: Path) -> Path:
-    """Return `path` unchanged, or for a file of this package its path from the package's name on."""
+    """Return `path` unchanged, or for a file in this package, its path starting with the package name."""
     return path.relative_to(_PACKAGE.parent) if path.is_relative_to(_PACKAGE) else path
 
 
@@ -66,7 +66,7 @@ _EXTENSION: Final = f"{PREFIX}LIMIT_EXTENSION_PER_COMPLETION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedPreset:
-    """A preset that the gate judges: its `name` as requested, and the name `runs_as` under which scenarios use it."""
+    """A preset that the gate checks: its `name` as requested, and the name `runs_as` that scenarios use."""
 
     name: str
     runs_as: str
@@ -85,7 +85,7 @@ class GatedPreset:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits that the preset sets, with STATEK's defaults for the rest."""
+        """The preset's limits, with STATEK's defaults for those it does not set."""
         return self.settings.harness_limits()
 
     def sets(self, limit: LimitName) -> bool:
@@ -97,20 +97,20 @@ class GatedPreset:
         about_limits = {*map(variable_of, LimitName), _EXTENSION}
         if about_limits.isdisjoint(self.preset.values):
             raise BadSetting(
-                f"{self.path}:1: sets no limit, so STATEK's defaults would apply; is the file cut off? To "
-                "judge the defaults, use the preset `default` or --allow-defaults"
+                f"{self.path}:1: sets no limits, so STATEK's defaults would apply; the file may be truncated. To "
+                "check the defaults, use the preset `default` or --allow-defaults"
             )
 
     def place(self, limit: LimitName | None) -> Place:
-        """Return the line of the file that sets `limit`, or else the first line."""
+        """Return the line in the file that sets `limit`, or else the first line."""
         line = 1 if limit is None else self.preset.lines.get(variable_of(limit), 1)
         return Place(self.path, line)
 
 
 def gated_preset(name_or_path: str) -> GatedPreset:
-    """Return the built-in preset of this name, or the preset in this file.
+    """Return the built-in preset with this name, or the preset in this file.
 
-    Raises `BadSetting` with a line for each problem.
+    Raises `BadSetting` with a line per problem.
     """
     preset = load_preset(name_or_path)
     return GatedPreset(
@@ -129,17 +129,17 @@ def variable_of(limit: LimitName) -> str:
 DOTENV: Final = ".env"
 
 _FIELDS: Final[Mapping[str, Variable]] = {variable.field.upper(): variable for variable in VARIABLES.values()}
-"""The settings that STATEK reads from `.env`, by the upper-case name of the field."""
+"""The settings that STATEK reads from `.env`, by upper-case field name."""
 
 _LIMITS: Final = frozenset(HarnessLimits.__dataclass_fields__)
-"""The fields whose values decide verdicts."""
+"""The fields that affect verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """A line of a `.env` file with a value that differs from the preset's.
+    """A line in a `.env` file whose value differs from the preset's.
 
-    `decides`: STATEK would use this value instead of the judged one.
+    `decides` means that STATEK would use this value instead of the checked one.
     """
 
     place: Place
@@ -148,13 +148,13 @@ class Shadow:
 
 
 def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
-    """Yield the lines of the `.env` in `folder`, STATEK's working folder, that differ from the preset."""
+    """Yield the lines that differ from the preset in the `.env` in `folder`, STATEK's working folder."""
     path = folder / DOTENV
     if not path.is_file():
         return
     if path.resolve() == preset.preset.path.resolve():
         message = (
-            "STATEK reads no name with its prefix from .env itself; load this preset into the environment"
+            "STATEK does not read names with its prefix from .env; load this preset into the environment"
         )
         yield Shadow(Place(path, 1), message, False)
         return
@@ -165,10 +165,10 @@ def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
 
 
 def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
-    """Return remarks on lines of the `.env` in `folder`, and of that next to the preset, that differ from the preset.
+    """Return remarks on lines that differ from the preset in the `.env` files in `folder` and next to the preset.
 
-    Raises `BadSetting`, with a `path:line` for each, for lines in `folder` whose values STATEK would use instead of the
-    judged ones.
+    Raises `BadSetting`, with a `path:line` for each, for lines in `folder` that STATEK would use instead of the checked
+    values.
     """
     found = list(shadows(preset, folder))
     beside = preset.preset.path.parent
@@ -196,8 +196,8 @@ def _shadow(preset: GatedPreset, name: str, value: str) -> tuple[str, bool] | No
             False,
         )
     if variable.name in preset.preset.values:
-        return f"{setting}: has no effect beside {variable.name}={judged} of {_named(preset)}", False
-    why = f"STATEK uses this value, because {_named(preset)} does not set {variable.name}; the gate judges {judged}"
+        return f"{setting}: no effect, because {variable.name}={judged} in {_named(preset)}", False
+    why = f"STATEK uses this value, because {_named(preset)} does not set {variable.name}; the gate checks {judged}"
     return (
         f"{setting}: {why}; set {variable.name} in the preset, or remove this line",
         variable.field in _LIMITS,

@@ -1,4 +1,4 @@
-"""The verdict on one scenario under one preset, by one rule."""
+"""A rule's verdict on a scenario under a preset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.usage.pricing import PriceList
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """The result of one requirement of a rule: whether it is met, a clause for the reason, and the deciding limit."""
+    """The result for one requirement in a rule: whether it is met, a clause for the reason, and the deciding limit."""
 
     passed: bool
     words: str
@@ -27,9 +27,9 @@ class _Finding:
 
 
 def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
-    """Return the verdict of a rule on a scenario under a preset; `prices` are for rules about costs.
+    """Return a rule's verdict on a scenario under a preset; `prices` are for rules about costs.
 
-    Raises `BadScenario` if the scenario cannot show what the rule requires.
+    Raises `BadScenario` if the scenario cannot test what the rule requires.
     """
     # `figures` comes first: it runs the scenario without limits, and `run` reuses that run if no limit is reached.
     figures = trial.figures(preset, needed=rule.must == "finish")
@@ -164,7 +164,7 @@ def _require_reached(trial: Trial, preset: GatedPreset) -> None:
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
         f"{trial.scenario.place}: goes_bad {{{turns}}} is never reached, even without limits; expected a "
-        "turn of the script"
+        "turn in the script"
     )
 
 
@@ -177,7 +177,7 @@ def _burnt(trial: Trial, record: RunRecord, prices: PriceList | None) -> Burnt:
 
 
 def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
-    """Yield the maximum of each kind of usage that exceeds the rule."""
+    """Yield the rule's maximum for each usage that exceeds it."""
     if rule.within_turns is not None and spent.turns > rule.within_turns:
         yield _turns(rule.within_turns)
     if rule.within_tokens is not None and spent.tokens > rule.within_tokens:
@@ -197,7 +197,7 @@ def _amount(spent: Burnt) -> str:
 def _claims(trial: Trial, record: RunRecord) -> _Finding:
     leaked = record.leaked_claims
     if not leaked:
-        return _Finding(True, f"`{trial.scenario.id}` leaks no claim")
+        return _Finding(True, f"`{trial.scenario.id}` leaks no claims")
     stopped = next(iter(stops(record)), None)
     after = "" if stopped is None else f" after {stopped.limit} stopped {_job(trial, stopped)}"
     claims = f"claim{'' if len(leaked) == 1 else 's'} {', '.join(leaked)}"

@@ -1,9 +1,9 @@
 """The smallest limits that a scenario needs, derived from one run without limits.
 
-Limits affect a run only through the checks of the harness, which pass or fail. `WatchedHarness` records the counts at
-every check. The needed value of a limit is the smallest value with which none of these checks fails, including
-extensions by completions, so that no further runs are required. If a tool reads the harness's limits, this does
-not hold; such reads are recorded.
+Limits affect a run only through the harness's checks, which pass or fail. `WatchedHarness` records the counts at every
+check. A limit's needed value is the smallest value with which none of these checks fails, including extensions by
+completions, so no further runs are required. This does not hold if a tool reads the harness's limits; such reads are
+recorded.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from statek_sim.harness.limits import (
 )
 
 MOST_TURNS: Final = 1_000
-"""LLM turns after which a run without limits stops a job as endless."""
+"""LLM turns after which a run without limits stops a job and treats it as endless."""
 
 
 def unlimited(extension: float) -> HarnessLimits:
-    """Return limits that only stop endless jobs, with this extension per completion."""
+    """Return limits, with this extension per completion, that stop only endless jobs."""
     return HarnessLimits(
         max_turns=MOST_TURNS,
         max_exceptions=None,
@@ -44,9 +44,9 @@ def unlimited(extension: float) -> HarnessLimits:
 
 
 def needed(checks: Checks, limit: LimitName, extension: float) -> int:
-    """Return the smallest value with which this limit stops no job; `extension` is that of the preset.
+    """Return the smallest value with which this limit stops no job; `extension` is the preset's.
 
-    `checks` are those of a run without limits.
+    `checks` come from a run without limits.
     """
     counts = list(_counts(checks, limit))
     low, high = 0, max((count for _, count in counts), default=0)
@@ -72,7 +72,7 @@ def needs_clause(figures: Sequence[LimitFigure], limit: LimitName) -> str:
 
 
 def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]]:
-    """Yield the completions and the count for a limit at each check."""
+    """Yield the completions and a limit's count at each check."""
     for counted in (*checks.passed, *(failed for failed, _ in checks.failed)):
         yield counted.num_completions, _count(counted, limit)
 
@@ -88,7 +88,7 @@ def _count(counted: Counted, limit: LimitName) -> int:
 
 
 class When(StrEnum):
-    """Whether the harness checks limits before or after a step."""
+    """When the harness checks limits: before or after a step."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -96,7 +96,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The counts of a job at one check of the harness; counts that the check does not use are 0."""
+    """A job's counts at one harness check; counts that the check does not use are 0."""
 
     when: When
     num_completions: int | None
@@ -107,7 +107,7 @@ class Counted:
     approx_token_usage: int = 0
 
     def largest(self, other: Counted) -> Counted:
-        """Return the larger value of each count, for two checks of the same kind."""
+        """Return the larger value of each count from two checks of the same kind."""
         return replace(
             self,
             num_turns=max(self.num_turns, other.num_turns),
@@ -119,12 +119,11 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """All checks of limits in one run.
+    """All limit checks in a run.
 
-    `passed` has the largest counts of each kind of checks that passed; if these pass under other limits, all checks of
-    the kind do. Checks are of one kind if they have equal values of `when`, `num_completions` and
-    `difficulty_token_extension`.
-    `failed` are the checks that found a limit exceeded. `limits_read`: a tool read the harness's limits.
+    `passed` contains the largest counts among passed checks of each kind; if these pass under other limits, all checks
+    of that kind do. Checks with equal `when`, `num_completions` and `difficulty_token_extension` are of one kind.
+    `failed` contains the checks that found a limit exceeded. `limits_read` is whether a tool read the harness's limits.
     """
 
     rule: ExtensionRule
@@ -142,7 +141,7 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return the exceeded limit at a check under these limits, or None if the check passes."""
+    """Return the limit that a check finds exceeded under these limits, or None if the check passes."""
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)

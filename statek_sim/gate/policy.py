@@ -1,4 +1,4 @@
-"""Policies: a team's rules for its presets, each with the scenarios that it judges, and their files.
+"""Policies: a team's rules for its presets, the scenarios that each rule applies to, and policy files.
 
 A rule that selects no scenario is an error, because it could not fail.
 """
@@ -34,7 +34,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """The conditions on the scenarios that a rule judges; without conditions it judges every scenario."""
+    """Selects the scenarios that a rule applies to; without conditions, it selects every scenario."""
 
     tags: Words = Field(default=(), description="Scenarios with one of these tags.")
     scenarios: Words = Field(default=(), description="Scenarios with one of these names: suite/id, or id.")
@@ -42,27 +42,27 @@ class SelectText(Part):
 
 
 class HeadroomText(Part):
-    """The minimum headroom of each limit in percent; an omitted limit may be used completely."""
+    """Minimum headroom for each limit, in percent; an omitted limit may be used up completely."""
 
-    max_turns: Percent = Field(default=0, description="Of the LLM turns.")
-    max_exceptions: Percent = Field(default=0, description="Of the exceptions in total.")
+    max_turns: Percent = Field(default=0, description="Percent of the LLM turns.")
+    max_exceptions: Percent = Field(default=0, description="Percent of the total exceptions.")
     max_consecutive_exceptions: Percent = Field(
-        default=0, description="Of the longest streak of failing turns."
+        default=0, description="Percent of the longest streak of failing turns."
     )
-    max_token_usage: Percent = Field(default=0, description="Of the estimated tokens.")
+    max_token_usage: Percent = Field(default=0, description="Percent of the estimated tokens.")
 
 
 class Rule(Part):
-    """One rule of a policy; a limit without a required headroom may be used completely."""
+    """A policy rule; a limit without required headroom may be used up completely."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(description="The requirement in the team's words.")
-    select: SelectText = Field(description="The scenarios it judges.")
+    name: Annotated[str, Field(min_length=1)] = Field(description="The requirement, in your own words.")
+    select: SelectText = Field(description="The scenarios the rule applies to.")
     must: Literal["finish", "stop"] | None = Field(
         default=None, description="finish: every job ends by itself. stop: a limit stops a job that goes bad."
     )
     headroom_percent: Percent | HeadroomText | None = Field(
         default=None,
-        description="With finish: the share of a limit that must remain, for every limit or by limit.",
+        description="With finish: the percentage of a limit that must remain, for all limits or per limit.",
     )
     within_turns: Positive | None = Field(
         default=None, description="With stop: maximum LLM turns, including the one on which the job goes bad."
@@ -71,62 +71,63 @@ class Rule(Part):
         default=None, description="With stop: maximum measured tokens, from that turn on."
     )
     within_cost: Money | None = Field(
-        default=None, description='With stop: maximum cost, from that turn on, as text: "0.05". Needs prices.'
+        default=None,
+        description='With stop: maximum cost, from that turn on, as a string: "0.05". Requires prices.',
     )
     claims_leak: bool = Field(default=True, description="false: no claim may leak.")
 
     def headroom(self, limit: LimitName) -> int:
-        """Return the required headroom of a limit in percent."""
+        """Return the required headroom for a limit, in percent."""
         left = self.headroom_percent
         return int(getattr(left, limit.value)) if isinstance(left, HeadroomText) else left or 0
 
     @property
     def most_cost(self) -> Decimal | None:
-        """The maximum cost of a job from the turn on which it goes bad."""
+        """A job's maximum cost from the turn on which it goes bad."""
         return None if self.within_cost is None else Decimal(self.within_cost)
 
     @property
     def counts(self) -> bool:
-        """Whether the rule limits the usage of a job after it goes bad."""
+        """Whether the rule limits a job's usage after it goes bad."""
         return (self.within_turns, self.within_tokens, self.within_cost) != (None, None, None)
 
 
 class BaselineText(Part):
-    """How much worse than a baseline a figure may be."""
+    """How much worse than the baseline a figure may be."""
 
     worse_by_percent: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="How much worse than the baseline a figure may get."
+        default=0, description="Maximum percentage by which a figure may be worse than the baseline."
     )
 
 
 class PolicyText(Part):
     """A policy file."""
 
-    version: Literal[1] = Field(default=1, description="Version of this format.")
+    version: Literal[1] = Field(default=1, description="Format version.")
     prices: str | None = Field(
-        default=None, description="Folder of STATEK's price files, from the policy's folder."
+        default=None, description="Folder with STATEK price files, relative to the policy's folder."
     )
     rule: Annotated[tuple[Rule, ...], Strict(False), Field(min_length=1)] = Field(
-        description="The rules; each judges every scenario that it selects."
+        description="The rules; each applies to every scenario it selects."
     )
-    baseline: BaselineText = Field(default_factory=BaselineText, description="How baselines are compared.")
+    baseline: BaselineText = Field(default_factory=BaselineText, description="How to compare with baselines.")
 
 
 def policy_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of policy files (draft 2020-12), for editors."""
+    """Return the JSON Schema (draft 2020-12) for policy files, for editors."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:{FORMAT.replace('/', ':').replace('@', ':')}",
         **PolicyText.model_json_schema(),
-        "title": f"{FORMAT}: what a team demands of its presets",
+        "title": f"{FORMAT}: a team's requirements for its presets",
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The rules of a policy file in order, with the line of each rule by name.
+    """A policy file's rules in order, and each rule's line by name.
 
-    `worse_by_percent` is how much worse than the baseline a figure may be. `prices` is the folder of the price files.
+    `worse_by_percent` is how much worse than the baseline a figure may be. `prices` is the price file folder.
     """
 
     path: Path
@@ -139,10 +140,10 @@ class Policy:
 def selected(
     policy: Policy, rule: Rule, scenarios: Sequence[Scenario], left_out: Sequence[Scenario] = ()
 ) -> tuple[Scenario, ...]:
-    """Return the scenarios that `rule` judges, in the order given.
+    """Return the scenarios that `rule` selects, in the order given.
 
-    `left_out` are scenarios that do not support the requested profile; they are not judged, but their names and tags
-    are known. Raises `BadPolicy` (`path:line`) if the rule selects no scenario, or names an unknown scenario or tag,
+    `left_out` are scenarios that do not support the requested profile; they are not selected, but a rule may name them
+    and their tags. Raises `BadPolicy` (`path:line`) if the rule selects nothing or names an unknown scenario or tag,
     and `BadScenario` if a scenario lacks the turn from which the rule counts.
     """
     place = f"{policy.path}:{policy.lines[rule.name]}: rule {rule.name!r}"
@@ -154,7 +155,7 @@ def selected(
         raise BadPolicy(f"{place}: selects none of {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}")
     if not found:
         raise BadPolicy(
-            f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select, or name other "
+            f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select or pass other "
             "scenarios"
         )
     for scenario in found:
@@ -175,7 +176,7 @@ _TAG_OR_RULE: Final = "tag the intended scenarios, or pass your own rules with -
 
 
 def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
-    """Return the clause that the selected scenarios do not support the profile, with advice."""
+    """Return a clause that says the selected scenarios do not support the profile, with advice."""
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
@@ -217,23 +218,23 @@ def _name(scenario: Scenario) -> str:
 
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
-"""Folder of the shipped policies."""
+"""The folder with the built-in policies."""
 
 GENERAL: Final = "general"
-"""The name of the shipped policy for preset files of users."""
+"""The name of the built-in policy for users' preset files."""
 
 MAX_BYTES: Final = 32_000
-"""Maximum bytes of a policy file."""
+"""A policy file's maximum size in bytes."""
 
 
 def shipped_policy(preset: str) -> Path:
-    """Return the file of the shipped policy for `preset`: its own, if it is built in and has one, else the general."""
+    """Return the built-in policy file for `preset`: its own, if it is built in and has one, else the general policy."""
     own = POLICIES_DIR / f"{preset}.toml"
     return own if preset in BUILT_IN and own.is_file() else POLICIES_DIR / f"{GENERAL}.toml"
 
 
 def read_policy(path: Path) -> Policy:
-    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` per problem."""
+    """Read a policy file; raises `BadPolicy` with a `path:line: problem` line per problem."""
     read, text = read_toml(path, PolicyText, _contradictions)
     lines = lines_of(text, (("rule", number) for number in range(len(read.rule))))
     return Policy(
@@ -249,9 +250,9 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator[Finding]]) -> tuple[T, str]:
-    """Return the contents of a TOML file as a `shape`, and its text; raises `BadPolicy` like `read_policy`.
+    """Return a TOML file's contents as a `shape`, and its text; raises `BadPolicy` like `read_policy`.
 
-    `contradictions` yields further problems of valid contents.
+    `contradictions` yields further problems in valid contents.
     """
     text = _text(path)
     try:
@@ -271,12 +272,12 @@ def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator
 
 
 def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
-    """Return a filter that drops a finding about a part if another finding is about something inside it."""
+    """Return a filter that drops a problem with a value if another problem is inside that value."""
     inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
     return lambda finding: finding.keypath not in inside
 
 
-_EXPECTED: Final = "expected a policy in TOML, or leave --policy out"
+_EXPECTED: Final = "expected a TOML policy file, or omit --policy"
 
 
 def _text(path: Path) -> str:
@@ -308,9 +309,9 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     for number, rule in enumerate(policy.rule):
         at: Keypath = ("rule", number)
         if names.setdefault(rule.name, number) != number:
-            yield Finding((*at, "name"), f"rule {rule.name!r}: another rule has this name")
+            yield Finding((*at, "name"), f"rule {rule.name!r}: duplicate name")
         if rule.must is None and rule.claims_leak:
-            message = "it has no requirement; expected must, or claims_leak = false"
+            message = "no requirement; expected must or claims_leak = false"
             yield Finding(at, f"rule {rule.name!r}: {message}")
         yield from _misplaced(at, rule)
         yield from _unpriced(at, rule, policy)
@@ -339,8 +340,8 @@ def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
 def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
     """Return the line, from 1, of the statement in valid TOML that first gives each path a value.
 
-    A statement of several lines has the number of its first line. A path that does not exist has the line of its
-    longest existing prefix.
+    A multi-line statement has the number of its first line. A path that does not exist has the line of its longest
+    existing prefix.
 
     The lines before a statement are valid TOML on their own, so the statement is where a path first exists.
     """
@@ -358,7 +359,7 @@ def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
 
 
 def _beginnings(text: str) -> Iterator[tuple[int, object]]:
-    """Yield the first line of each statement, and the parsed text up to the end of the statement."""
+    """Yield each statement's first line and the parsed text up to its end."""
     lines = text.splitlines(keepends=True)
     begin = 1
     for end in range(1, len(lines) + 1):

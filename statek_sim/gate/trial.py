@@ -1,4 +1,4 @@
-"""The runs of a scenario under presets and without limits, and the facts about them that rules need."""
+"""A scenario's runs under presets and without limits, and the results that rules need."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from statek_sim.trace import JobCreated, JobStopped, LLMReplied
 from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
-"""The values of `stop` for a job that ended on its own."""
+"""`stop` values for a job that ended on its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run: its settings without limits, all checks of limits, and its record."""
+    """A run: its settings without limits, its limit checks, and its record."""
 
     settings: StatekSettings
     checks: Checks
@@ -38,7 +38,7 @@ class _Run:
 
 @dataclass(slots=True)
 class Trial:
-    """A scenario under one profile, with a cache of its runs, which rules and presets share."""
+    """A scenario under a profile, with a cache of runs shared by rules and presets."""
 
     scenario: Scenario
     profile: Profile
@@ -53,17 +53,17 @@ class Trial:
         return f"{self.scenario.suite}/{self.scenario.id}[{self.profile}]"
 
     def run(self, preset: GatedPreset) -> RunRecord:
-        """Return the record of the scenario under a preset."""
+        """Return the scenario's record under a preset."""
         if preset.runs_as not in self._records:
             self._records[preset.runs_as] = self._found(preset, self.limits(preset)).record
         return self._records[preset.runs_as]
 
     def free_run(self, preset: GatedPreset) -> RunRecord:
-        """Return the record of the scenario without limits, with the preset's other settings."""
+        """Return the scenario's record without limits but with the preset's other settings."""
         return self._free(preset).record
 
     def reaches(self, preset: GatedPreset) -> bool:
-        """Return whether a job reaches the turn on which it goes bad, if no limit stops it before."""
+        """Return whether a job reaches the turn on which it goes bad when no limit stops it earlier."""
         bad = self.scenario.goes_bad
         if reached(self.run(preset), bad):
             return True
@@ -77,7 +77,7 @@ class Trial:
         return bool(reached(record, bad))
 
     def figures(self, preset: GatedPreset, *, needed: bool) -> tuple[LimitFigure, ...]:
-        """Return the scenario's figure for each limit; with `needed`, also the needed value, if it finishes."""
+        """Return the scenario's figure for each limit; with `needed`, include the needed value if it finishes."""
         needs = self._needs(preset) if needed else {}
         limits, jobs = self.limits(preset), self.run(preset).jobs.values()
         return tuple(
@@ -99,11 +99,11 @@ class Trial:
         return {limit: needed_of(free.checks, limit, extension) for limit in LimitName}
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
-        """Return the limits in force: those of the scenario, and the preset's for the rest."""
+        """Return the limits in force: the scenario's own, and the preset's for the rest."""
         return self._read(preset)[1]
 
     def _read(self, preset: GatedPreset) -> tuple[StatekSettings, HarnessLimits]:
-        """Return the settings without limits, and the limits in force, from a cache."""
+        """Return the settings without limits and the limits in force, from a cache."""
         if preset.runs_as not in self._settings:
             settings = settings_of(self.scenario, preset=preset.runs_as)
             limits = scenario_harness(self.scenario, self.profile, settings, preset=preset.runs_as).limits
@@ -135,7 +135,7 @@ class Trial:
 
 
 def stops(record: RunRecord) -> tuple[Stop, ...]:
-    """Return every stop by a limit, in the order in which they happened."""
+    """Return every stop by a limit, in the order they happened."""
     answered: dict[str, int] = {}
     found: list[Stop] = []
     for event in record.events:
@@ -158,7 +158,9 @@ def unfinished(record: RunRecord) -> str | None:
             return _open(record, job)
     if not record.jobs:
         return (
-            "it has no job" if record.error is None else f"{record.error.type}: {_line(record.error.message)}"
+            "it has no jobs"
+            if record.error is None
+            else f"{record.error.type}: {_line(record.error.message)}"
         )
     return None
 
@@ -194,9 +196,9 @@ def _without_limits(settings: StatekSettings) -> StatekSettings:
 
 
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:
-    """Return the usage of jobs from the turn on which they went bad, including jobs that they started from then on.
+    """Return jobs' usage from the turn on which they went bad, including jobs that they started from then on.
 
-    A job that a bad job started counts from its first turn. Raises `BadInput` if a model has no price.
+    A job started by a bad job counts from its first turn. Raises `BadInput` if a model has no price.
     """
     calls = list(_bad_calls(record, goes_bad))
     return Burnt(
@@ -219,7 +221,7 @@ def _bad_calls(record: RunRecord, goes_bad: Mapping[str, int]) -> Iterator[Answe
 
 
 def _started_by(record: RunRecord, first: Mapping[str, int]) -> Iterator[str]:
-    """Yield the jobs that bad jobs started after they went bad, directly or indirectly."""
+    """Yield the jobs started, directly or indirectly, by bad jobs after they went bad."""
     answered: dict[str, int] = {}
     bad = {name for name, turn in first.items() if turn == 1}
     for event in record.events:
@@ -237,11 +239,11 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
 
 
 def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
-    """Return the provider's price of a call; raises `BadInput` for a model without a price."""
+    """Return the provider's price for a call; raises `BadInput` if the model has no price."""
     cost = billed(call, prices)
     if cost is None:
         raise BadInput(
-            f"no price for model {call.model!r} of {call.provider}; expected a row for it in the price files, or a "
+            f"no price for model {call.model!r} of {call.provider}; add a row to the price files or use a "
             "policy without within_cost"
         )
     return cost

@@ -1,4 +1,4 @@
-"""The results of the gate: a verdict for each preset, scenario and rule, as frozen values."""
+"""The gate's results: a verdict for each preset, scenario and rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statek_sim.harness.limits import LimitName
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A line of a file, from 1."""
+    """A line in a file, from 1."""
 
     path: Path
     line: int
@@ -23,12 +23,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFigure:
-    """The use of one limit by a scenario.
+    """A scenario's use of one limit.
 
-    `value` is the limit in force without extensions, None for unlimited. `used` is the largest final count of a job.
-    `needed` is the smallest value with which the limit stops no job of a run without other limits. It is None if it was
-    not requested, or if the scenario does not finish without limits. `stated`: the scenario sets the limit itself, so
-    that presets do not change it.
+    `value` is the limit in force without extensions, None for unlimited. `used` is the largest final count of any job.
+    `needed` is the smallest value with which the limit stops no job in a run without other limits. It is None if it was
+    not requested or the scenario does not finish without limits. `stated` means that the scenario sets the limit,
+    so presets do not change it.
     """
 
     limit: LimitName
@@ -39,9 +39,9 @@ class LimitFigure:
 
     @property
     def headroom_percent(self) -> int | None:
-        """The unused share of the limit in percent, rounded down; None if the needed value is unknown.
+        """The unused percentage of the limit, rounded down; None if the needed value is unknown.
 
-        The share is 0 for a limit that is too small, and 100 for a limit that the scenario does not need.
+        It is 0 for a limit that is too small, and 100 for a limit that the scenario does not need.
         """
         if self.needed is None:
             return None
@@ -51,13 +51,13 @@ class LimitFigure:
 
     @property
     def too_small(self) -> bool:
-        """Whether the limit alone would stop the scenario."""
+        """Whether this limit on its own would stop the scenario."""
         return self.needed is not None and self.value is not None and self.value < self.needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The stop of a job by a limit; `turn` is the job's last answered LLM call, from 1, or 0 without one."""
+    """A limit that stopped a job; `turn` is the job's last answered LLM call, from 1, or 0 without one."""
 
     job: str
     limit: LimitName
@@ -66,9 +66,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burnt:
-    """The usage from the turn on which a job went bad, including that turn and jobs started from then on.
+    """Usage from the turn on which a job went bad, including that turn and jobs started from then on.
 
-    `turns` counts answered LLM calls, and `tokens` measured tokens. `cost` is None without a price list.
+    `turns` counts answered LLM calls, `tokens` measured tokens. `cost` is None without a price list.
     """
 
     turns: int
@@ -78,12 +78,12 @@ class Burnt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict of one rule on one scenario under one preset.
+    """A rule's verdict on a scenario under a preset.
 
-    `preset` is the name or path of the preset, and `scenario` is `suite/id[profile]`. `reason` is one sentence. `place`
-    is the preset's line to change: that of the deciding limit, or the first line. `stop` is the first stop by a limit.
-    `figures` has all four limits. `burnt` is the usage of runaway jobs, or None for a scenario without one.
-    `leaked` are claims whose owner ended without releasing them.
+    `preset` is the preset's name or path, and `scenario` is `suite/id[profile]`. `reason` is a sentence. `place` is the
+    line to change in the preset: the deciding limit's, or the first line. `stop` is the first stop by a limit.
+    `figures` contains all four limits. `burnt` is the runaway jobs' usage, or None for a scenario without runaways.
+    `leaked` lists claims whose owner ended without releasing them.
     """
 
     preset: str
@@ -102,7 +102,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A remark on a preset that does not affect verdicts, such as a value that never has an effect."""
+    """A remark on a preset that does not affect verdicts, such as a value without effect."""
 
     preset: str
     place: Place
@@ -111,9 +111,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPreset:
-    """A judged preset: its file, the file of its policy, and its limits (None: unlimited).
+    """A checked preset: its file, its policy file, and its limits (None: unlimited).
 
-    `stated` are the limits that the file sets; the others are STATEK's defaults. `extension` is the extension of limits
+    `stated` are the limits that the file sets; the others are STATEK's defaults. `extension` is how much limits grow
     per completion.
     """
 
@@ -127,9 +127,9 @@ class JudgedPreset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """The result of the gate: presets in the order given, and verdicts by preset, rule and scenario.
+    """The gate's result: presets in the order given, and verdicts by preset, rule and scenario.
 
-    `baselines` are the names of the presets that were compared with a baseline, each with the baseline's file.
+    `baselines` maps the names of presets that were compared with a baseline to the baseline files.
     """
 
     profile: str
@@ -140,7 +140,7 @@ class GateResult:
 
     @property
     def failed(self) -> tuple[Verdict, ...]:
-        """The verdicts that do not pass."""
+        """The failed verdicts."""
         return tuple(verdict for verdict in self.verdicts if not verdict.passed)
 
     @property

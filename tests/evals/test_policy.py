@@ -49,10 +49,10 @@ def judged(path: Path, *, rate: float = 1.0) -> tuple[EvalsVerdict, ...]:
         ("right_percent = 1", "0.0 % right of 12 runs; expected 1 % or more"),
         (
             "right_surely_percent = 1",
-            "0.0 % right by the lower end of the interval of 12 runs; expected 1 % or more",
+            "0.0 % right at the lower bound of the interval of 12 runs; expected 1 % or more",
         ),
         ("each_right_percent = 1", "0.0 % of weather-now right of 2 runs; expected 1 % or more"),
-        ("measured_tokens = 1", "measured tokens in a run; expected 1 or fewer"),
+        ("measured_tokens = 1", "measured tokens per run; expected 1 or fewer"),
     ],
 )
 def test_a_demand_that_is_not_met_names_its_rule_and_what_was_found(
@@ -85,7 +85,7 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ('name = "a"\narm = "bare"', ":3: rule 'a': it has no requirement; expected one of right_percent"),
+        ('name = "a"\narm = "bare"', ":3: rule 'a': no requirement; expected one of right_percent"),
         (
             'name = "a"\nright_percnt = 3',
             "unknown key 'right_percnt' in rule[0]. Did you mean 'right_percent'?",
@@ -98,7 +98,7 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
         ),
         (
             'name = "a"\narm = "bare"\nselect = {evals = ["weather-now"]}\nright_surely_percent = 1',
-            ":3: rule 'a': right_surely_percent needs more than 1 evals; expected 6",
+            ":3: rule 'a': right_surely_percent needs 6 or more evals, found 1",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_rule_that_could_not_fail_or_cannot_be_read_is_refused(
 
 def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
     rule = 'name = "a"\narm = "bare"\nright_percent = 1'
-    with pytest.raises(BadPolicy, match=r":9: rule 'a': another rule has this name$"):
+    with pytest.raises(BadPolicy, match=r":9: rule 'a': duplicate name$"):
         judged(policy(tmp_path, rule, rule))
 
 

@@ -257,7 +257,7 @@ def test_each_rule_of_a_policy_is_an_item_that_fails_with_its_sentence(pytester:
     result = pytester.runpytest(*JUDGED)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
-        ["rules.toml:2: rule 'cheap': [[]bare] * measured tokens in a run; expected 1 or fewer"]
+        ["rules.toml:2: rule 'cheap': [[]bare] * measured tokens per run; expected 1 or fewer"]
     )
     (command,) = {line for line in result.outlines if line.startswith("statek-sim evals run")}
     assert again(command) == 1

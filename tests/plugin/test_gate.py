@@ -148,7 +148,7 @@ def test_what_is_noticed_about_a_preset_is_in_the_header(pytester: pytest.Pytest
     write("presets/roomy.env", "STATEK_MAX_TURNS=10\nSTATEK_MAX_EXCEPTIONS=1\n")
     result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS)
     result.stdout.fnmatch_lines(
-        ["statek gate: presets/roomy.env:1: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=1 never binds*"]
+        ["statek gate: presets/roomy.env:1: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=1 has no effect*"]
     )
 
 

@@ -72,7 +72,7 @@ def test_a_preset_file_without_a_limit_is_refused_unless_it_is_meant(
     code, out, err = gate(capsys, "empty.env", *ON)
     assert (code, out) == (2, "")
     assert err == (
-        "empty.env:1: sets no limit, so STATEK's defaults would apply; is the file cut off? To judge the "
+        "empty.env:1: sets no limits, so STATEK's defaults would apply; the file may be truncated. To check the "
         "defaults, use the preset `default` or --allow-defaults\n"
     )
     assert "empty.env: sets no limit; STATEK's defaults: max_turns 5, " in gate(

@@ -70,7 +70,9 @@ def test_tests_that_are_there_still_run(
     (tmp_path / "tox.ini").write_text("[tox]\n", "utf-8")
     assert ran("init") == 0
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")]
-    assert notes == ["note: with pytest.ini, pytest no longer reads pyproject.toml; move its pytest settings to pytest.ini"]
+    assert notes == [
+        "note: with pytest.ini, pytest no longer reads pyproject.toml; move its pytest settings to pytest.ini"
+    ]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "test_own.py::test_own" in done.stdout, done.stdout + done.stderr

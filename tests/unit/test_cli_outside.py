@@ -238,7 +238,7 @@ def test_a_baseline_is_written_over_an_older_one_and_over_nothing(
     [
         (
             ("notes.txt",),
-            "--baseline notes.txt: expected a file that ends in .json, or a folder, found another file",
+            "--baseline notes.txt: expected a file that ends in .json, or a folder, found a different file",
         ),
         (
             (".", "--json", "local.json"),

@@ -185,7 +185,7 @@ def test_each_preset_has_a_file_of_its_own() -> None:
         "config/own.env": folder / "own.json",
     }
     assert baseline_paths(Path("b.json"), ["batch"]) == {"batch": Path("b.json")}
-    with pytest.raises(BadInput, match=r"^--baseline b\.json: one file for 2 presets; give a folder .*$"):
+    with pytest.raises(BadInput, match=r"^--baseline b\.json: one file for 2 presets; pass a folder .*$"):
         baseline_paths(Path("b.json"), ["batch", "local"])
     with pytest.raises(BadInput, match=r"^--baseline b: two presets have the same file name .*$"):
         baseline_paths(Path("b"), ["a/own.env", "b/own.env"])
@@ -245,8 +245,8 @@ def test_new_scenarios_pass_and_vanished_ones_do_not(
     (folder / "s.yaml").write_text(SCENARIOS.replace("id: good", "id: better"), encoding="utf-8")
     assert gate() == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "`good`: it is in the baseline but was not judged; --update-baseline removes it" in said
-    assert "`better` is not in the baseline; --update-baseline adds it" in said
+    assert "`good`: in the baseline, but not judged; to remove it, use --update-baseline" in said
+    assert "`better` is not in the baseline; to add it, use --update-baseline" in said
 
 
 def test_an_unchanged_baseline_is_not_written_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

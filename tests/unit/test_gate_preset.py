@@ -45,7 +45,7 @@ def test_built_in_presets_are_named_the_same_on_every_machine() -> None:
 
 def test_a_streak_as_long_as_the_total_never_binds(tmp_path: Path) -> None:
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=2\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == [
-        "own.env:2: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2 never binds: a longer streak exceeds STATEK_MAX_EXCEPTIONS=2 "
+        "own.env:2: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2 has no effect: a longer streak exceeds STATEK_MAX_EXCEPTIONS=2 "
         "too, which is checked first; expected less than 2"
     ]
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=3\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == []
@@ -74,7 +74,7 @@ def test_a_limit_of_nothing_is_never_extended(tmp_path: Path) -> None:
 
 def test_no_turns_mean_that_no_code_runs(tmp_path: Path) -> None:
     [found] = idle(tmp_path, "STATEK_MAX_TURNS=0\n")
-    assert found == "own.env:1: STATEK_MAX_TURNS=0: a job's first reply arrives, and its code never runs"
+    assert found == "own.env:1: STATEK_MAX_TURNS=0: a job receives its first reply, but the code never runs"
 
 
 def test_nothing_in_the_built_in_presets_is_idle_by_itself() -> None:
@@ -96,7 +96,7 @@ def test_a_field_that_statek_takes_from_dotenv_decides(tmp_path: Path) -> None:
 def test_a_variable_of_the_preset_wins_over_the_field_in_dotenv(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "MAX_TURNS=5\n")
     assert not decides
-    assert "MAX_TURNS=5: has no effect beside STATEK_MAX_TURNS=9 of" in said
+    assert "MAX_TURNS=5: no effect, because STATEK_MAX_TURNS=9 in" in said
 
 
 def test_a_prefixed_name_in_dotenv_matters_to_what_loads_the_file(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_preset_called_dotenv_is_told_that_statek_does_not_read_it(tmp_path: P
     own = gated_preset(str(written(tmp_path, ".env", "STATEK_MAX_TURNS=9\n")))
     [found] = shadows(own, tmp_path)
     assert not found.decides
-    assert found.message.startswith("STATEK reads no name with its prefix from .env itself")
+    assert found.message.startswith("STATEK does not read names with its prefix from .env")
 
 
 def test_only_the_dotenv_of_the_working_folder_ends_the_gate(tmp_path: Path) -> None:

@@ -43,9 +43,7 @@ def test_imports_over_several_lines_and_from_other_folders_are_followed() -> Non
     ['import page from "./a.js";', 'import * as a from "./a.js";', "export default 1;", "export { a };"],
 )
 def test_forms_that_are_not_known_are_refused(line: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"^view/page\.js: .*: unsupported import or export form$"
-    ):
+    with pytest.raises(ValueError, match=r"^view/page\.js: .*: unsupported import or export form$"):
         joined(page=f"const a = 1;\n{line}\n")
 
 

@@ -108,7 +108,10 @@ def test_scenarios_that_expect_nothing_are_named() -> None:
     one = _printed(
         [result("a/x"), result("a/y", expects=nothing), result("a/y", profile="1.4", expects=nothing)]
     )
-    assert "1 scenario has no expectations and always passes: a/y; to add expectations, use `statek-sim run" in one
+    assert (
+        "1 scenario has no expectations and always passes: a/y; to add expectations, use `statek-sim run"
+        in one
+    )
     partly = result("a/z", expects=nothing)
     said_elsewhere = partly.scenario.model_copy(update={"expect_in": {"1.4": ONE_CALL}})
     runs = [replace(partly, scenario=said_elsewhere, profile=profile) for profile in ("docs", "1.4")]
