@@ -1,4 +1,4 @@
-"""Explores a scenario: plays it with every crash, order, limit and fault, and checks invariants."""
+"""Explores a scenario: runs it under every crash, order, limit and fault, and checks invariants."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plays variations of a scenario of engine two.
+"""Plays variations of a scenario on the agent engine.
 
-Commits are always on, even if the scenario has them off, because without commits every crash restarts the whole run.
+Commits are always on, even if the scenario turns them off, because without commits every crash restarts the whole run.
 The model gives the same answers at the same turns in every variation.
 """
 
@@ -26,18 +26,18 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
 
 ASKED: Final = "Unanswered"
-"""The error of a run that asks a person whether a call happened before the crash, and gets no answer."""
+"""The error type when a run asks a person whether a call happened before the crash and gets no answer."""
 MISSED: Final = "NotAsked"
-"""The error of a run in which a person answers a question that was not asked."""
+"""The error type when a person answers a question that was not asked."""
 LEFT_OVER: Final = "Unused"
-"""The prefix of errors about unused parts of a scenario."""
+"""The prefix of error types about unused parts of a scenario."""
 NO_RESULT: Final = "ScriptExhausted"
-"""The error of a run in which a tool or a program has no scripted result left."""
+"""The error type when a tool or a program has no scripted results left."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentVariation:
-    """A run of engine two; `base` is the undisturbed run from which it deviates, or None for that run itself."""
+    """A run on the agent engine; `base` is the run without deviations, or None for the base run itself."""
 
     record: RunRecord
     moments: Moments
@@ -49,7 +49,7 @@ class AgentVariation:
 
     @property
     def only_dies(self) -> bool:
-        """Whether all deviations are kills of the process, so that the outcome must be the same."""
+        """Whether all deviations kill the process, so that the outcome must be the same."""
         return all(one.action == "kill" for one in self.deviations)
 
     @property
@@ -74,12 +74,12 @@ class AgentVariation:
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """The choices at which another job could continue first, or another call could end first."""
+        """The points at which another job could continue first or another call could end first."""
         return self.moments.plan.choices
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The kills, faults and choices of this variation that never applied."""
+        """This variation's kills, faults and choices that never applied."""
         return self.moments.plan.absent()
 
     @property
@@ -94,7 +94,7 @@ class AgentVariation:
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has every answer of the model and every tool result that the run requested."""
+        """Whether the scenario has every model answer and tool result that the run requested."""
         error = self.record.error
         base = None if self.base is None else self.base.record.error
         exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
@@ -102,26 +102,26 @@ class AgentVariation:
 
     @property
     def came(self) -> str:
-        """The outcome: `asks` if a person is asked an additional question, otherwise `same` or `differs`."""
+        """The outcome: `asks` if the run asks a person an additional question, otherwise `same` or `differs`."""
         if self.asks:
             return "asks"
         return "same" if ends_as_undisturbed(self) is None else "differs"
 
     @property
     def misses_person(self) -> bool:
-        """Whether a person answers too early, because another order asks the questions at other times."""
+        """Whether a person answers too early because a different order asks the questions at other times."""
         error = self.record.error
         return error is not None and error.type == MISSED and not self.only_dies
 
     @property
     def tokens(self) -> int:
-        """The measured tokens of all answers, including those lost with their process."""
+        """Measured tokens across all answers, including those lost with their process."""
         usage = [*(call.usage for call in self.record.calls), *(turn for _, turn in self.moments.lost)]
         return sum(turn.measured_tokens for turn in usage)
 
     @property
     def asks(self) -> bool:
-        """Whether a person is asked an additional question, because the outcome of a call is unknown."""
+        """Whether the run asks a person an additional question because a call's outcome is unknown."""
         error = self.record.error
         before = None if self.base is None else self.base.record.error
         if error is None or (before is not None and before.type == error.type):
@@ -140,14 +140,14 @@ class AgentVariation:
 
 
 def ends_as_undisturbed(run: AgentVariation) -> str | None:
-    """After kills, every job that ends in the undisturbed run ends in the same way and with the same answer."""
+    """After kills, every job that ends in the base run ends the same way with the same answer."""
     if run.base is None or not run.known or run.asks or not run.only_dies:
         return None
     return _other_ending(run, run.base)
 
 
 def order_does_not_matter(run: AgentVariation) -> str | None:
-    """If a scenario is tagged `any-order`, every job ends the same in every order that the scripts cover."""
+    """If a scenario is tagged `any-order`, every job ends the same way in every order that the scripts cover."""
     if run.base is None or run.misses_person:
         return None
     if ANY_ORDER not in run.tags or any(one.action != "choose" for one in run.deviations):
@@ -156,25 +156,27 @@ def order_does_not_matter(run: AgentVariation) -> str | None:
 
 
 def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Describe the first job that ends in the undisturbed run but ends differently here; None without one."""
+    """Describe the first job that ends in the base run but ends differently here, or return None."""
     for name, before in base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status != "DONE" or any(job == name for job, _ in run.moments.unknown):
             continue
         if now is None or now.status != "DONE":
-            return f"{name} is {'not there' if now is None else now.status} at the end, but DONE in the undisturbed run"
+            return (
+                f"{name} is {'missing' if now is None else now.status} at the end, but DONE in the base run"
+            )
         for what in ("stop", "answer", "steps_done"):
             mine, theirs = getattr(now, what), getattr(before, what)
             if mine != theirs:
-                return f"{name}: {what} is {mine!r}, but {theirs!r} in the undisturbed run"
+                return f"{name}: {what} is {mine!r}, but {theirs!r} in the base run"
     return None
 
 
 def tools_work_once(run: AgentVariation) -> str | None:
-    """No tool does its work more often than in the undisturbed run, except tools that may be called again.
+    """No tool does its work more often than in the base run, except tools that may be called again.
 
-    If no process dies, only successful work counts, because a retry of a call is not a second call, and a circuit
-    breaker may later admit a call that it refused before.
+    If no process dies, only successful work counts, because a retry is not a second call, and a circuit breaker may
+    later admit a call that it rejected before.
     """
     if run.base is None:
         return None
@@ -183,14 +185,12 @@ def tools_work_once(run: AgentVariation) -> str | None:
     before = Counter(run.base.moments.worked)
     for (job, tool), times in sorted(Counter(run.moments.worked).items()):
         if tool not in run.again and times > before[job, tool]:
-            return (
-                f"{tool} worked {times} times for {job}, but {before[job, tool]} times in the undisturbed run"
-            )
+            return f"{tool} worked {times} times for {job}, but {before[job, tool]} times in the base run"
     return None
 
 
 def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Describe a tool that succeeds more often than the undisturbed run called it, including its refused calls."""
+    """Describe a tool that succeeds more often than the base run called it, including rejected calls."""
     called = Counter((event.job, event.name) for event in base.events if isinstance(event, ToolCalled))
     # Each attempt at a call does the work, and all attempts are one call.
     called |= Counter(base.moments.worked)
@@ -202,12 +202,12 @@ def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
     )
     for (job, tool), times in sorted(succeeded.items()):
         if tool not in run.again and times > called[job, tool]:
-            return f"{tool} worked {times} times for {job}; the undisturbed run called it {called[job, tool]} times"
+            return f"{tool} worked {times} times for {job}; the base run called it {called[job, tool]} times"
     return None
 
 
 def no_error_of_the_loop(run: AgentVariation) -> str | None:
-    """A crash causes no error that the undisturbed run does not have, except errors about unused script entries."""
+    """A crash causes no errors that are missing from the base run, except errors about unused script entries."""
     error = run.record.error
     base = None if run.base is None else run.base.record.error
     if (
@@ -223,20 +223,20 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
 
 
 def every_run_ends(run: AgentVariation) -> str | None:
-    """Under any fault, a job that ends in the undisturbed run ends too, or has a stop reason."""
+    """Under any fault, a job that ends in the base run also ends or has a stop reason."""
     if run.base is None or not run.known or run.asks or run.misses_person:
         return None
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status == "DONE" and now is not None and now.status != "DONE" and now.stop is None:
-            return f"{name} is {now.status} at the end without a stop reason, but DONE in the undisturbed run"
+            return f"{name} is {now.status} at the end without a stop reason, but DONE in the base run"
     return None
 
 
 def limits_hold(run: AgentVariation) -> str | None:
-    """No job takes more turns than its limit plus one, the documented slack.
+    """No job takes more turns than its limit plus one, which is documented.
 
-    The limit of a job that answered and got another message is extended by its completions.
+    Completions extend the limit of a job that answered and received another message.
     """
     harness = run.moments.harness
     if harness is None or not any(_limits_turns(one) for one in run.deviations):
@@ -265,16 +265,16 @@ AGENT_INVARIANTS: Final[Mapping[str, Invariant]] = {
     "agent-limits-hold": limits_hold,
     "agent-any-order": order_does_not_matter,
 }
-"""The invariants of engine two, by their names in reports."""
+"""The agent engine's invariants, by their names in reports."""
 
 
 FOR_GOOD: Final = "its worker dies and is not restarted, so crashes cannot be explored"
 
 MOST_EVENTS: Final = 300_000
-"""Maximum events over all crashes of one run, estimated with the undisturbed run's length: about 20 seconds.
+"""Maximum number of events across all crashes of a run, estimated from the base run's length: about 20 seconds.
 
-A run of many turns commits hundreds of times, and each crash is played to the end; beyond the limit its points are
-evenly sampled.
+A run with many turns commits hundreds of times, and each crash is played to the end; beyond the limit, crash points
+are sampled evenly.
 """
 
 _UNLIMITED: Final = HarnessLimits(
@@ -283,9 +283,9 @@ _UNLIMITED: Final = HarnessLimits(
 
 
 class AgentPlayer:
-    """Plays one scenario of engine two under one profile, with commits on.
+    """Plays a scenario on the agent engine under one profile, with commits on.
 
-    Crashes that the scenario itself contains happen in every run.
+    Crashes in the scenario itself happen in every run.
     """
 
     restart = SOON
@@ -304,7 +304,7 @@ class AgentPlayer:
         self.phases = _phases(moments)
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
-        """Return the single deviations of these kinds; if there are too many kills, an even sample of them."""
+        """Return the single deviations of these kinds; if there are too many kills, return an even sample."""
         base = self.base
         jobs = base.record.jobs.values()
         counts = [(job.turns, job.exceptions, job.streak, 0) for job in jobs]
@@ -321,12 +321,12 @@ class AgentPlayer:
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[AgentVariation]:
-        """Play a variation, as `play` does; the choices that `pick` makes are part of its deviations."""
+        """Play a variation like `play`; the choices that `pick` makes become part of its deviations."""
         run = self.play(deviations, pick)
         return nullcontext(run if pick is None else replace(run, deviations=pick.deviations))
 
     def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
-        """Play one variation; `pick` makes the choices that the deviations leave open."""
+        """Play a variation; `pick` makes the choices that the deviations leave open."""
         moments = Moments(DeviationPlan(deviations, pick), self.base.moments.taken)
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
         return AgentVariation(
@@ -334,16 +334,16 @@ class AgentPlayer:
         )
 
     def again(self) -> AgentVariation:
-        """Play the undisturbed run again."""
+        """Play the base run again."""
         return self.play(())
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct points that a run has after its first crash."""
+        """Return kills at the distinct points after a run's first crash."""
         after = distinct_points(self.play((first,)))
         return [kill_at(point, SOON) for point in after if point.place > (first.kill, first.silent)]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
+        """Return the violation for a run ended by `error`; raise the error if the run did not cause it."""
         refused = isinstance(error, BadInput) and not isinstance(error, Untimely)
         if refused and deviations and all(one.action == "kill" for one in deviations):
             # A new process cannot resume the run: a tool from its commit is missing.
@@ -351,19 +351,19 @@ class AgentPlayer:
         return ended_by(error)
 
     def verdict(self, run: AgentVariation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return whether a tool worked again in a run, regardless of its declaration.
+        """Return whether a tool repeated its work in a run, regardless of its declaration.
 
-        A call that is repeated only after a person was asked whether it happened is safe.
+        A call repeated only after asking a person whether it happened is safe.
         """
         return AT_LEAST_ONCE if run.tool_calls[tool] > self.base.tool_calls[tool] else SAFE
 
     def two_owners(self) -> Iterable[AgentVariation]:
-        """Yield nothing, because engine two has no owners of work and no claims."""
+        """Yield nothing, because the agent engine has no work owners and no claims."""
         return ()
 
 
 def committing(scenario: Scenario) -> Scenario:
-    """Return the scenario with commits on for all of its agents."""
+    """Return the scenario with commits turned on for all agents."""
     agents = {
         role: text.model_copy(update={"harness": text.harness.model_copy(update={"commits": True})})
         for role, text in scenario.agents.items()
@@ -372,9 +372,9 @@ def committing(scenario: Scenario) -> Scenario:
 
 
 def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
-    """Return the tool and the phase of its call for each point, by the point's number.
+    """Return each point's tool and call phase, by point number.
 
-    The phase `before` is the commit that announces the call, and `after` is the commit of its receipt.
+    The phase `before` is the commit that announces the call, `after` the commit that records its receipt.
     """
     found: dict[int, set[tuple[str, str]]] = {}
     calling: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Explores one scenario: every single deviation, every order up to a limit, and pairs of deviations if requested."""
+"""Explores one scenario: every single deviation, every order up to a limit, and deviation pairs if requested."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
 
 EVERY: Final = 50
-"""After this many runs, one run is repeated to check that it is deterministic."""
+"""How often a run is repeated to check that it is deterministic: once every this many runs."""
 
 AGENT_KINDS: Final = ("crashes", "orders", "limits", "faults", "moves")
-"""The kinds of deviations for engine two; its commits cannot be lost."""
+"""The deviation kinds for the agent engine, whose commits cannot be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The bounds of an exploration.
+    """The limits of an exploration.
 
-    `kinds` are from `result.KINDS`. `depth` is the number of deviations in a run, 1 or 2. `orders`, `pairs` and
-    `pct_runs` are maximum numbers of runs. Random orders should find bugs of depth `pct_depth` with `pct_probability`.
-    With `transcripts`, the events after each kill are recorded.
+    `kinds` are from `result.KINDS`. `depth` is the number of deviations per run, 1 or 2. `orders`, `pairs` and
+    `pct_runs` are maximum numbers of runs. Random orders aim to find bugs of depth `pct_depth` with probability
+    `pct_probability`. `transcripts` records the events after each kill.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -55,7 +55,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Found:
-    """The findings of an exploration so far."""
+    """An exploration's findings so far."""
 
     reached: dict[str, bool]
     smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Found:
     crash: CrashCost = field(default_factory=CrashCost)
 
     def note(self, deviations: tuple[Deviation, ...], found: Iterable[Violation]) -> None:
-        """Record the violations of a run; of equally small variations, the first one is kept for the report."""
+        """Record a run's violations; among equally small variations, the first is kept for the report."""
         for violation in found:
             name = violation.invariant
             self.failing.append((name, deviations, self.runs))
@@ -79,8 +79,8 @@ class _Found:
 
 
 def player_of(scenario: Scenario, profile: str) -> Player:
-    """Return the player of a scenario, after playing the undisturbed run."""
-    # Without a scenario of engine two, JSON Schema validation is not loaded.
+    """Return a scenario's player, after playing the base run."""
+    # Without an agent-engine scenario, JSON Schema validation is not loaded.
     if scenario.engine == "agent":
         from statek_sim.explore.agent_player import AgentPlayer  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def player_of(scenario: Scenario, profile: str) -> Player:
 
 
 class Explorer:
-    """Explores one scenario under one profile; `invariants` are checked in addition to the built-in ones."""
+    """Explores one scenario under one profile; `invariants` are checked along with the built-in ones."""
 
     def __init__(
         self,
@@ -109,16 +109,16 @@ class Explorer:
 
     @property
     def runs(self) -> int:
-        """Number of runs so far."""
+        """The number of runs so far."""
         return self._found.runs
 
     @property
     def failing(self) -> Sequence[tuple[str, tuple[Deviation, ...], int]]:
-        """All violations in the order of discovery: the invariant, the deviations, and the number of earlier runs."""
+        """All violations in order of discovery: the invariant, the deviations, and the number of earlier runs."""
         return self._found.failing
 
     def explore(self) -> Explored:
-        """Play all variations within the bounds, and return the result."""
+        """Play all variations within the limits and return the result."""
         base, bounds, found = self.base, self.bounds, self._found
         every = self.player.singles(bounds.kinds)
         of = {kind: len(wanted) for kind, wanted in every.items()}
@@ -152,7 +152,7 @@ class Explorer:
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play one variation and return its violations, including a failure of the engine."""
+        """Play a variation and return its violations, including an engine failure."""
         try:
             with self.player.varied(deviations) as run:
                 return violations(run, self._invariants)
@@ -160,7 +160,7 @@ class Explorer:
             return (self.player.refused(deviations, error),)
 
     def _single(self, deviation: Deviation) -> bool:
-        """Play a single deviation; False if it is impossible in the scenario's world."""
+        """Play a single deviation; return False if it is impossible in the scenario's world."""
         return self._try((deviation,))
 
     def _try(self, deviations: tuple[Deviation, ...]) -> bool:
@@ -210,7 +210,7 @@ class Explorer:
     def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Play a variation again; a difference between the two runs violates the invariant `REPEATS`.
 
-        `deviations` include the choices that a picker made, so that they reproduce the run.
+        `deviations` include a picker's choices, so they reproduce the run.
         """
         self._found.runs += 1
         with self.player.varied(deviations) as again:
@@ -225,7 +225,7 @@ class Explorer:
         self._found.note((), wrong)
 
     def _two_owners(self) -> None:
-        """Play the scenario with a second owner who does the same work, for the certificates of tools."""
+        """Play the scenario with a second owner doing the same work, for the tools' certificates."""
         for run in self.player.two_owners():
             self._found.runs += 1
             self._certificates.note_two_owners(run, violations(run, self.player.built_in))
@@ -233,7 +233,7 @@ class Explorer:
     # -- beyond single deviations ------------------------------------------------------------------------------
 
     def _orders(self) -> tuple[Count, Beyond]:
-        """Play all orders up to the limit, and random ones beyond it."""
+        """Play all orders up to the limit and random orders beyond it."""
         bounds = self.bounds
         orders = explore_orders(self.player, bounds.orders, self._visit, self._failed)
         beyond = Beyond()
@@ -255,7 +255,7 @@ class Explorer:
         return beyond
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
-        """Play pairs of deviations: first a crash and a later second crash, then a crash and another deviation."""
+        """Play deviation pairs: first a crash and a later crash, then a crash and another deviation."""
         tried = 0
         known = 0
         crashes = singles.get("crashes", ())
@@ -272,7 +272,7 @@ class Explorer:
         return Count(tried, known)
 
     def _crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct points that a run has after its first crash."""
+        """Return kills at the distinct points after a run's first crash."""
         self._found.runs += 1
         try:
             return self.player.crashes_after(first)
@@ -314,7 +314,7 @@ def _one_kill(deviations: Sequence[Deviation]) -> bool:
 
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
-    """Return the events of a run after a kill, as readable lines."""
+    """Return a run's events after a kill as readable lines."""
     rest = [line for seq, line in numbered(trace) if seq >= deviation.kill]
     return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 
@@ -325,7 +325,7 @@ def _cell(deviation: Deviation, came: str, lines: tuple[str, ...] = ()) -> Cell:
 
 
 def _differing(played: Run, again: Run) -> tuple[Violation, ...]:
-    """Describe where two runs with the same deviations diverge, and the last tool call before that."""
+    """Describe where two runs with the same deviations diverge, and the last tool call before that point."""
     if played.digest == again.digest:
         return ()
     return (Violation(REPEATS, _difference(played.events, again.events)),)
@@ -335,7 +335,7 @@ def _difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     pairs = zip(events, again, strict=False)
     at = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
     if at is None:
-        return f"a run has {len(events)} events, its repetition {len(again)}"
+        return f"a run has {len(events)} events, but its repetition has {len(again)}"
     tools = [event.name for event in events[:at] if isinstance(event, ToolCalled)]
     one, other = as_dict(events[at]), as_dict(again[at])
     fields = [key for key in one if one[key] != other.get(key)]

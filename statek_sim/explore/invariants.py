@@ -1,7 +1,7 @@
-"""The invariants that every run of engine one must satisfy, under any crash, fault or order; certificates of tools.
+"""Invariants that every run on the statek engine must satisfy under any crash, fault or order; tool certificates.
 
 An invariant is a function that takes a variation and returns a problem as a string, or None. Most built-in invariants
-compare with the undisturbed run, because a problem that it has as well is not caused by a deviation.
+compare with the base run, because a problem that also occurs there is not caused by a deviation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAFE: Final = "safe"
 AT_LEAST_ONCE: Final = "at least once"
 LEAKS: Final = "leaks"
 _ORDER: Final = (SAFE, AT_LEAST_ONCE, LEAKS)
-"""The verdicts from best to worst. If several kills hit one phase, the worst verdict counts."""
+"""The verdicts, from best to worst. If several kills hit the same phase, the worst verdict counts."""
 
 BEFORE: Final = "before"
 DURING: Final = "during"
@@ -35,7 +35,7 @@ OWNERS: Final = "owners"
 
 
 class Certificates:
-    """Collects from all kills which tools repeated their work and which left claims behind."""
+    """Collects, across all kills, which tools repeated their work and which left claims behind."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -52,7 +52,7 @@ class Certificates:
                 self._see(tool, TWICE, run, wrong)
 
     def note_two_owners(self, run: Run, wrong: Collection[Violation]) -> None:
-        """Record a run in which two owners do the same work, and the violations `wrong` of that run."""
+        """Record a run in which two owners do the same work, and its violations `wrong`."""
         for tool in self._calls:
             self._see(tool, OWNERS, run, wrong)
 
@@ -78,7 +78,7 @@ class Certificates:
 
 
 def _phases_of_kills(player: Player) -> Mapping[Place, set[tuple[str, str]]]:
-    """Return the tool calls for every kill that is played; a kill stands for all points with the same state."""
+    """Return the tool calls for each kill that is played; a kill represents all points with the same state."""
     base = player.base
     first: dict[object, Place] = {}
     found: dict[Place, set[tuple[str, str]]] = {}
@@ -89,7 +89,7 @@ def _phases_of_kills(player: Player) -> Mapping[Place, set[tuple[str, str]]]:
 
 
 def own_tools(scenario: Scenario) -> frozenset[str]:
-    """Return the names of the user's own tools, which are functions."""
+    """Return the names of the user's own tools (functions)."""
     names = (name for text in scenario.agents.values() for name in text.tools)
     return frozenset(name.rpartition(":")[2] for name in names if ":" in name)
 
@@ -103,7 +103,7 @@ _LATEST: Final = "critical_error_handler"
 
 
 def no_claim_leaked(variation: Variation) -> str | None:
-    """No work item is still claimed when every job has ended."""
+    """No work item is still claimed after every job has ended."""
     if not _all_done(variation):
         return None
     before = set() if variation.base is None else _claimed(variation.base.ending.items)
@@ -116,12 +116,12 @@ def _claimed(items: Iterable[tuple[str, str, str | None]]) -> set[str]:
 
 
 def no_claim_released_twice(variation: Variation) -> str | None:
-    """No work item is released, or marked as failed, without an owner."""
+    """No work item without an owner is released or marked as failed."""
     return _odd_changes(variation, frozenset({"READY", "ERROR"}), expected="CLAIMED")
 
 
 def no_claim_taken_twice(variation: Variation) -> str | None:
-    """No work item is claimed while it is unavailable: held, finished or marked as failed."""
+    """No work item is claimed while it is held, finished or marked as failed."""
     return _odd_changes(variation, frozenset({"CLAIMED"}), expected="READY")
 
 
@@ -135,7 +135,7 @@ def _odd_changes(variation: Variation, targets: frozenset[str], *, expected: str
 
 
 def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
-    """Yield the id, the new status and the old status for every change of a work item."""
+    """Yield the id, new status and old status for every change to a work item."""
     status: dict[str, str] = {}
     for event in trace:
         # A line of the ledger is a value written by the model, not necessarily a string.
@@ -150,7 +150,7 @@ def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
 
 
 def handlers_run_at_most_once(variation: Variation) -> str | None:
-    """No error handler runs more often than it was registered, on its job or on the parents of the job."""
+    """No error handler runs more often than it was registered on its job or the job's parents."""
     parents: dict[str, str | None] = {}
     registered: Counter[tuple[str, str]] = Counter()
     ran: Counter[tuple[str, str]] = Counter()
@@ -177,7 +177,7 @@ def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
-    """If a limit or a crash ended a job, all error handlers of the job have run by the end of the run.
+    """If a limit or a crash ended a job, all of its error handlers have run by the end of the run.
 
     Source: "Error Handling".
     """
@@ -190,7 +190,7 @@ def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
 
 
 def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str, str]]:
-    """Count the handlers that have not run for jobs ended by a limit or a crash."""
+    """Count the handlers that did not run for jobs ended by a limit or a crash."""
     held: dict[str, Counter[str]] = {}
     for event in trace:
         match event:
@@ -210,7 +210,7 @@ def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str,
 
 
 def counters_are_not_mixed(variation: Variation) -> str | None:
-    """Every job is charged exactly once for each of its answers, and not for answers of other jobs."""
+    """Every job is charged exactly once for each of its answers, and never for another job's answers."""
     answers: Counter[str] = Counter()
     received: Counter[str] = Counter()
     crashes: Counter[str] = Counter()
@@ -226,7 +226,7 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
         crashed = crashes[job.id] or job.stop_reason == "crash"
         spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
         if not 0 <= len(turns) - answers[job.id] <= spare:
-            return f"{job.id} is charged for {len(turns)} answers and got {answers[job.id]}"
+            return f"{job.id} is charged for {len(turns)} answers but received {answers[job.id]}"
         if len(turns) == answers[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
             return f"{job.id} is charged for a different number of bytes than it received"
     return None
@@ -235,8 +235,8 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
 def limits_hold(variation: Variation) -> str | None:
     """No job that is over a limit sends a request.
 
-    One reply of slack is documented. Turns are checked before a step, so one reply more than the limit is stored.
-    Tokens are checked after a step, so one reply may exceed the limit.
+    One extra reply is documented: turns are checked before a step, so one reply beyond the limit is stored; tokens are
+    checked after a step, so one reply may exceed the limit.
     """
     mine = _overruns(variation.events, variation.requests, variation.runtime.limits)
     if variation.base is not None and not any(one.action == "limit" for one in variation.deviations):
@@ -248,7 +248,7 @@ def limits_hold(variation: Variation) -> str | None:
 def _overruns(
     trace: Iterable[Event], requests: Iterable[tuple[str, int]], limits: HarnessLimits
 ) -> Counter[tuple[str, str]]:
-    """Count the requests of jobs over a limit, except jobs that were reactivated or raised their difficulty."""
+    """Count requests by jobs over a limit, except jobs that were reactivated or raised their difficulty."""
     trace = list(trace)
     excused = {
         event.job for event in trace if isinstance(event, events.Reactivated | events.DifficultyRaised)
@@ -264,7 +264,7 @@ def _overruns(
 
 
 def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
-    """Yield the job of each request, and STATEK's estimate of the job's tokens before the request."""
+    """Yield each request's job, and STATEK's estimate of the job's tokens before the request."""
     sent: dict[str, int] = {}
     used: dict[str, tuple[int, int]] = {}
     for event in trace:
@@ -281,7 +281,7 @@ def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
 
 
 def every_job_ends_or_waits(variation: Variation) -> str | None:
-    """While a worker lives, no job stands still that could continue."""
+    """While a worker is alive, every job that can continue does so."""
     ending = variation.ending
     if not ending.worker:
         return None
@@ -300,18 +300,18 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
 
 
 def the_system_converges(variation: Variation) -> str | None:
-    """After temporary faults, every job that ends in the undisturbed run ends too."""
+    """After temporary faults, every job that ends in the base run also ends."""
     if variation.base is None or not _over(variation) or not variation.ending.settled:
         return None
     for name, before in variation.base.ending.jobs:
         now = variation.ending.job(name)
         if before.status == "DONE" and now is not None and now.role == before.role and now.status != "DONE":
-            return f"{name} is {now.status} at the end, but DONE in the undisturbed run"
+            return f"{name} is {now.status} at the end, but DONE in the base run"
     return None
 
 
 def _over(variation: Variation) -> bool:
-    """Return whether a worker lives at the end, and all faults of the run were temporary."""
+    """Return whether a worker is alive at the end and all of the run's faults were temporary."""
     lasting = (
         (one.action in ("kill", "lose") and one.restart is None)
         or (one.action == "fault" and one.fault == "401")
@@ -321,7 +321,7 @@ def _over(variation: Variation) -> bool:
 
 
 def the_order_does_not_matter(variation: Variation) -> str | None:
-    """If a scenario is tagged `any-order`, jobs, work items and ledger end the same in every order."""
+    """If a scenario is tagged `any-order`, jobs, work items and the ledger end the same in every order."""
     if variation.base is None or ANY_ORDER not in variation.scenario.tags or not variation.known:
         return None
     if any(one.action != "choose" for one in variation.deviations):
@@ -333,7 +333,7 @@ def the_order_does_not_matter(variation: Variation) -> str | None:
         ("ledger", sorted(map(repr, now.ledger)), sorted(map(repr, before.ledger))),
     ):
         if mine != theirs:
-            return f"{what} differ from those of the undisturbed order"
+            return f"{what} differ from those in the base order"
     return None
 
 
@@ -354,4 +354,4 @@ BUILT_IN: Final[Mapping[str, Invariant]] = {
     "the-system-converges": the_system_converges,
     "any-order": the_order_does_not_matter,
 }
-"""The built-in invariants by their names in reports."""
+"""The built-in invariants, by their names in reports."""

@@ -1,8 +1,8 @@
 """Plays all orders of ready jobs or calls, except equivalent orders.
 
-The search is depth-first over the choices of a run; each run is played from the start. If the objects that steps touch
-are known, sleep sets skip orders that only swap two independent steps. Beyond a limit, orders are drawn by PCT: jobs
-have random priorities, which are lowered at `depth - 1` random places.
+The search is depth-first over a run's choices; each run is played from the start. If the objects that steps touch are
+known, sleep sets skip orders that only swap two independent steps. Beyond a limit, orders are drawn by PCT: jobs have
+random priorities, which are lowered at `depth - 1` random points.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from statek_sim.scenario.events import Deviation
 from statek_sim.trace import Event, StepStarted
 
 Visit = Callable[[tuple[Deviation, ...], Any], None]
-"""Called with a played run and its deviations."""
+"""Receives a played run and its deviations."""
 
 Failed = Callable[[tuple[Deviation, ...], Exception], bool]
-"""Called with an order that could not be played to the end, and the error; returns whether it counts as played."""
+"""Receives an order that could not be played to the end, and the error; returns whether it counts as played."""
 
 Touched = Callable[[Event], Footprint]
 """Returns the shared objects that an event touches."""
 
 SHARED: Final = "shared"
-"""Stands for all objects that several jobs can touch."""
+"""Represents all objects that several jobs can touch."""
 
 REPLIES: Final = "replies"
-"""Stands for a script whose replies depend on the requests."""
+"""Represents a script whose replies depend on the requests."""
 
 EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One choice of a run: the options, the index of the chosen option, and the jobs in the sleep set."""
+    """A choice made in a run: the options, the index of the chosen option, and the jobs in the sleep set."""
 
     choice: Choice
     picked: int
@@ -46,14 +46,14 @@ class Taken:
 
 
 class _Choosing:
-    """Records the choices of one run."""
+    """Records a run's choices."""
 
     def __init__(self) -> None:
         self.taken: list[Taken] = []
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that differ from the undisturbed run."""
+        """The choices that differ from the base run."""
         return tuple(
             Deviation(choose=number, first=one.choice.jobs[one.picked])
             for number, one in enumerate(self.taken, 1)
@@ -62,7 +62,7 @@ class _Choosing:
 
 
 class Picker(_Choosing):
-    """Makes the `forced` choices, and then always chooses the first job that is not in the sleep set."""
+    """Makes the `forced` choices, then always chooses the first job that is not in the sleep set."""
 
     def __init__(self, forced: tuple[int, ...], sleep: dict[str, Footprint], touched: Touched | None) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Picker(_Choosing):
         self._sleep = sleep
         self._touched = touched
         self.redundant = False
-        """Whether all jobs slept at some choice, which means that an equivalent order was already played."""
+        """Whether all jobs were asleep at some choice, which means that an equivalent order was already played."""
         self._seen = 0
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
@@ -91,7 +91,7 @@ class Picker(_Choosing):
         return awake[0] if awake else 0
 
     def _wake(self, trace: Sequence[Event]) -> None:
-        """Remove the jobs from the sleep set that depend on the events since the last choice."""
+        """Remove jobs from the sleep set that depend on events since the last choice."""
         if self._touched is None:
             return
         for event in trace[self._seen :]:
@@ -102,7 +102,7 @@ class Picker(_Choosing):
 
 
 def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: str) -> Footprint:
-    """Return the objects that the next step of `job` after an event touched; `after` is the event's number."""
+    """Return the objects touched by the next step of `job` after an event; `after` is the event's number."""
     found: set[str] = set()
     begun = False
     for event in trace[after:]:
@@ -118,7 +118,7 @@ def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The number of played orders, and the number of known orders, which is the same if all were played."""
+    """The number of played orders and the number of known orders; equal if all were played."""
 
     played: int
     known: int
@@ -130,10 +130,9 @@ class Orders:
 
 
 def explore_orders(player: Player, most: int, visit: Visit, failed: Failed) -> Orders:
-    """Play at most `most` inequivalent orders; `visit` is called for each, including the first.
+    """Play at most `most` inequivalent orders; call `visit` for each, including the first.
 
-    An order that cannot be played to the end is passed to `failed`; orders that branch off before that are still
-    played.
+    An order that cannot be played to the end is passed to `failed`; orders that branch off earlier are still played.
     """
     touched = player.touched
     stack: list[tuple[tuple[int, ...], dict[str, Footprint]]] = [((), {})]
@@ -158,9 +157,9 @@ def explore_orders(player: Player, most: int, visit: Visit, failed: Failed) -> O
 def _children(
     forced: tuple[int, ...], taken: Sequence[Taken], touched: Touched | None, trace: Sequence[Event] | None
 ) -> list[tuple[tuple[int, ...], dict[str, Footprint]]]:
-    """Return the orders that differ from this one at one choice after the forced ones.
+    """Return the orders that differ from this one at one choice after the forced choices.
 
-    `trace` is None if the run did not reach the end; then its steps may have touched any object.
+    `trace` is None if the run did not reach the end; in that case, its steps may have touched any object.
     """
     found: list[tuple[tuple[int, ...], dict[str, Footprint]]] = []
     for number in range(len(forced), len(taken)):
@@ -187,22 +186,22 @@ def _children(
 
 
 def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
-    """Return how many PCT runs find a bug of this depth with this probability.
+    """Return how many PCT runs it takes to find a bug of this depth with this probability.
 
-    One run finds it with a probability of at least 1 / (jobs * choices ** (depth - 1)).
+    Each run finds it with a probability of at least 1 / (jobs * choices ** (depth - 1)).
     """
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return 1 if each >= 1 else math.ceil(math.log(1 - probability) / math.log(1 - each))
 
 
 def probability_of(jobs: int, choices: int, depth: int, runs: int) -> float:
-    """Return the minimum probability with which this many PCT runs find a bug of this depth."""
+    """Return the minimum probability that this many PCT runs find a bug of this depth."""
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return float(1 - (1 - each) ** runs)
 
 
 class Priorities(_Choosing):
-    """Chooses the job with the highest priority (PCT); at `depth - 1` random places this job gets the lowest one."""
+    """Chooses the job with the highest priority (PCT); at `depth - 1` random points, that job gets the lowest."""
 
     def __init__(self, seed: int, choices: int, depth: int) -> None:
         super().__init__()
@@ -225,9 +224,9 @@ class Priorities(_Choosing):
 def draw_orders(
     player: Player, runs: int, depth: int, probability: float, visit: Visit, failed: Failed
 ) -> float:
-    """Play at most `runs` orders with random priorities, enough to find a bug of this depth with this probability.
+    """Play orders with random priorities, enough to find a bug of this depth with this probability, but at most `runs`.
 
-    Return the minimum probability reached.
+    Returns the minimum probability reached.
     """
     choices = player.base.choices
     jobs, places = len({job for choice in choices for job in choice.jobs}), max(len(choices), 1)

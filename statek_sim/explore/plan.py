@@ -1,4 +1,4 @@
-"""Lists the single deviations of a scenario: kills, failing requests, moved events, limits and lost commits."""
+"""Lists a scenario's single deviations: kills, failing requests, moved events, limits and lost commits."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.token_usage import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
-"""Seconds between two automatic commits of dbzero; changes since the last commit may be lost."""
+"""Seconds between dbzero's automatic commits; changes since the last commit may be lost."""
 
 MOST_COMMITS: Final = 8
-"""The maximum number of earlier commits to which the store is reset for each line of the ledger, latest first."""
+"""The maximum number of earlier commits to reset the store to for each ledger line, latest first."""
 
 MOST_TIMES: Final = 8
-"""The approximate maximum number of times to which one event of the world is moved."""
+"""The approximate maximum number of times to which a world event is moved."""
 
 _SOON: Final = 1.0
-"""Virtual seconds until a restart, for scenarios that end at a given time."""
+"""Virtual seconds until a restart in scenarios that end at a given time."""
 
 _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
 def distinct_points(run: Run) -> list[Point]:
-    """Return the first point of a run for each durable state; kills at other points would have the same outcome."""
+    """Return a run's first point for each durable state; kills at other points would have the same outcome."""
     first: dict[object, Point] = {}
     for point, state in zip(run.points, run.states, strict=True):
         first.setdefault(state, point)
@@ -40,7 +40,7 @@ def distinct_points(run: Run) -> list[Point]:
 
 
 def kill_at(point: Point, restart: float | None) -> Deviation:
-    """Return a kill of the worker at a point."""
+    """Return a deviation that kills the worker at a point."""
     event, silent = point.place
     what = f"{point.what} of {point.job}" if point.job else point.what
     if silent:
@@ -49,18 +49,18 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
 
 
 def restart_of(base: Variation) -> float:
-    """Return the virtual seconds until a new worker starts, which are few if the scenario has an end time."""
+    """Return the virtual seconds until a new worker starts, fewer if the scenario has an end time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 
 def kills(base: Variation) -> list[Deviation]:
-    """Return a kill at every distinct point."""
+    """Return a kill for every distinct point."""
     restart = restart_of(base)
     return [kill_at(point, restart) for point in distinct_points(base)]
 
 
 def lost_commits(base: Variation) -> list[Deviation]:
-    """Return deviations that reset the store to a commit before an effect outside the store, as dbzero may do."""
+    """Return deviations that reset the store to a commit before an effect outside it, as dbzero may do."""
     # Only events can be the target of a lost commit; later events of the same second are tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []
@@ -75,12 +75,12 @@ def lost_commits(base: Variation) -> list[Deviation]:
 
 
 def faults(base: Variation) -> list[Deviation]:
-    """Return a deviation for every kind of failure of every request."""
+    """Return a deviation for each kind of failure of each request."""
     return faults_of(base.first_run.answers)
 
 
 def faults_of(answered: Iterable[tuple[str, int]]) -> list[Deviation]:
-    """Return a deviation for every kind of failure of the requests for these replies, given by job and number."""
+    """Return a deviation for each kind of failure of the requests for these replies, given by job and number."""
     return [
         Deviation(fault=fault, job=job, reply=reply)
         for job, reply in answered
@@ -94,12 +94,12 @@ def _nameable(job: str) -> bool:
 
 
 def moves(base: Variation) -> list[Deviation]:
-    """Return deviations that move each event of the world to other times at which something happens, and to the end."""
+    """Return deviations that move each world event to other times at which something happens, and to the end."""
     return moves_of(base.scenario, (point.at for point in base.points))
 
 
 def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
-    """Return deviations that move each event of a scenario's world to other `moments`, and to a time after all."""
+    """Return deviations that move each event in a scenario's world to other `moments`, and to a later time."""
     seconds = sorted({*moments, 0.0})
     last = seconds[-1] + RESTART
     times = [*seconds[:: max(1, len(seconds) // MOST_TIMES)], last]
@@ -113,16 +113,16 @@ def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
 
 
 def limits(base: Variation) -> list[Deviation]:
-    """Return a deviation for every limit value that stops a job earlier than in the undisturbed run."""
+    """Return a deviation for each limit value that stops a job earlier than in the base run."""
     return limits_below(base.counts, base.events, base.limits)
 
 
 def limits_below(
     counts: Sequence[tuple[int, int, int, int]], trace: Sequence[events.Event], own: HarnessLimits
 ) -> list[Deviation]:
-    """Return a deviation for every limit value below the usage of the jobs, and below the scenario's `own` limit.
+    """Return a deviation for each limit value below the jobs' usage and below the scenario's `own` limit.
 
-    `counts` has for each job at the end: turns, exceptions, consecutive exceptions and tokens.
+    `counts` contains each job's final turns, exceptions, consecutive exceptions and tokens.
     """
     turns, exceptions, streaks, _ = (
         set(column) for column in (zip(*counts, strict=True) if counts else [()] * 4)

@@ -1,4 +1,4 @@
-"""The interface between the explorer and an engine: `Player` plays variations of a scenario, `Run` is a played run."""
+"""The interface between the explorer and an engine: a `Player` plays variations, a `Run` is a played run."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from statek_sim.trace import Event
 F = TypeVar("F", bound=Callable[..., object])
 
 Invariant = Callable[[Any], str | None]
-"""Takes a `Variation` or an `AgentVariation`, and returns a problem as a string, or None."""
+"""Takes a `Variation` or an `AgentVariation` and returns a problem as a string, or None."""
 
 Footprint = frozenset[str]
 """The shared objects that a step touched."""
 
 ANY_ORDER: Final = "any-order"
-"""The tag of a scenario with the same outcome in any order of execution."""
+"""The tag for a scenario with the same outcome in any execution order."""
 
 REPEATS: Final = "the-run-repeats"
-"""The invariant that a repeated run is equal; it is checked for the undisturbed run and every fiftieth run."""
+"""The invariant that repeated runs are equal, checked for the base run and every fiftieth run."""
 
 SURVIVES: Final = "the-runtime-survives"
-"""The invariant that no deviation makes the runtime itself fail."""
+"""The invariant that no deviation causes a runtime failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violated invariant, and the problem."""
+    """A violated invariant and the problem."""
 
     invariant: str
     message: str
 
 
 def sometimes(function: F) -> F:
-    """Mark an invariant that must return a string in at least one run of a scenario, instead of in no run."""
+    """Mark an invariant that must return a string in at least one of a scenario's runs, instead of in none."""
     function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
     return function
 
@@ -52,7 +52,7 @@ def is_sometimes(function: object) -> bool:
 
 
 class Run(Protocol):
-    """A played run. `points` and `states` are only recorded for the undisturbed run."""
+    """A played run. `points` and `states` are recorded only for the base run."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -72,7 +72,7 @@ class Run(Protocol):
 
     @property
     def tokens(self) -> int:
-        """The measured tokens of all answers, including those that a crash lost."""
+        """Measured tokens across all answers, including those lost in a crash."""
 
     @property
     def points(self) -> Sequence[Point]:
@@ -84,38 +84,38 @@ class Run(Protocol):
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """The choices at which another order is possible."""
+        """The points at which another order is possible."""
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has every requested reply; otherwise the run is checked up to the missing reply."""
+        """Whether the scenario has every requested reply; if not, the run is checked up to the missing reply."""
 
     @property
     def came(self) -> str:
-        """The outcome compared with the undisturbed run, as in `Cell.came`."""
+        """The outcome compared with the base run, as in `Cell.came`."""
 
     @property
     def absent(self) -> Sequence[str]:
-        """The deviations of the run that never applied."""
+        """The run's deviations that never applied."""
 
 
 class Picking(Protocol):
-    """Makes the choices of one run, and records the choices that differ from the undisturbed run."""
+    """Makes a run's choices and records those that differ from the base run."""
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
-        """Return the index of the option that continues first."""
+        """Return the index of the option to continue first."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that differ from the undisturbed run."""
+        """The choices that differ from the base run."""
 
 
 class Player(Protocol):
     """Plays variations of one scenario under one profile.
 
     `restart` is the virtual seconds until a new process starts. `touched` returns the shared objects that an event
-    touches; None if the engine does not know them. `phases` has the tool and the phase of its call (`before`, `during`
-    or `after`) at each point, by point number.
+    touches; None if the engine does not know them. `phases` contains the tool and its call phase (`before`, `during` or
+    `after`) at each point, by point number.
     """
 
     scenario: Scenario
@@ -127,10 +127,10 @@ class Player(Protocol):
 
     @property
     def base(self) -> Run:
-        """The undisturbed run."""
+        """The run without deviations."""
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
-        """Return the single deviations of these kinds that the scenario allows, in order per kind."""
+        """Return the single deviations of these kinds that the scenario allows, in order by kind."""
 
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
@@ -138,25 +138,25 @@ class Player(Protocol):
         """Play a variation; inside the block it can be queried."""
 
     def again(self) -> Run:
-        """Play the undisturbed run again."""
+        """Play the base run again."""
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct points that a run has after its first crash."""
+        """Return kills at the distinct points after a run's first crash."""
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
+        """Return the violation for a run ended by `error`; raise the error if the run did not cause it."""
 
     def verdict(self, run: Any, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return the verdict on a tool in a run with the violations `wrong`: safe, at least once, or leaks."""
+        """Return a tool's verdict in a run with the violations `wrong`: safe, at least once, or leaks."""
 
     def two_owners(self) -> Iterable[Any]:
         """Yield runs in which a second owner does the same work."""
 
 
 def ended_by(error: Exception) -> Violation:
-    """Return the violation of a run that ended with an error.
+    """Return the violation for a run that ended with an error.
 
-    Errors that the run did not cause are raised: `Untimely`, and errors of the exploration itself.
+    Errors that the run did not cause are raised: `Untimely` and the exploration's own errors.
     """
     if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
         raise error
@@ -164,6 +164,6 @@ def ended_by(error: Exception) -> Violation:
 
 
 def violations(run: Any, invariants: Mapping[str, Invariant]) -> tuple[Violation, ...]:
-    """Check the invariants, except those marked with `sometimes`, and return the violations of a run."""
+    """Check invariants, except those marked with `sometimes`, and return a run's violations."""
     found = ((name, check(run)) for name, check in invariants.items() if not is_sometimes(check))
     return tuple(Violation(name, message) for name, message in found if message is not None)

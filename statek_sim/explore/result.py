@@ -1,4 +1,4 @@
-"""The results of an exploration, as values for reports."""
+"""Exploration results for reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from statek_sim.scenario.schema import FORMAT, Scenario
 from statek_sim.values import JSON
 
 KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
-"""The kinds of single deviations."""
+"""The kinds of deviation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of variations that were tried, and the number of all variations."""
+    """The number of variations tried and the total number of variations."""
 
     tried: int = 0
     of: int = 0
@@ -32,13 +32,13 @@ class Count:
         return self.tried >= self.of
 
     def __str__(self) -> str:
-        """Return the count as text."""
+        """Return the count, such as `3 of 4`."""
         return f"{self.tried} of {self.of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A violated invariant, the smallest variation that violates it, and the number of variations that do."""
+    """A violated invariant, the smallest variation that violates it, and the number of variations that violate it."""
 
     invariant: str
     message: str
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beyond:
-    """The runs with more than a single deviation, and with random orders.
+    """Runs with more than one deviation, and runs with random orders.
 
     `pairs` are combinations of two deviations. If not all orders were played, bugs that need
     `depth` ordered choices are found with at least this `probability`.
@@ -62,10 +62,10 @@ class Beyond:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of the crash map: a point at which the worker was killed, the last action before it, and the outcome.
+    """A crash map cell: a point at which the worker was killed, the last action before it, and the outcome.
 
-    `came` is `same` if the run ended as the undisturbed run, `differs` if not, `unknown` if the script does not cover
-    the run, `asks` if an agent asks a person whether a call happened, or the violated invariants, joined by commas.
+    `came` is `same` if the run ended like the base run, `differs` if not, `unknown` if the script does not cover the
+    run, `asks` if an agent asks a person whether a call happened, or the violated invariants, joined by commas.
     """
 
     event: int
@@ -74,15 +74,15 @@ class Cell:
     job: str
     came: str
     lines: tuple[str, ...] = ()
-    """The events after the kill as lines, if requested."""
+    """The events after the kill, one per line, if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCertificate:
-    """The effect of disturbances on a tool: `safe`, `at least once`, `leaks`, or None if not observed.
+    """How disturbances affect a tool: `safe`, `at least once`, `leaks`, or None if not observed.
 
-    The disturbances are a crash of the worker `before`, `during` or `after` the call, a call `twice` because its
-    statement runs again, and two `owners` that do the same work.
+    The disturbances are a worker crash `before`, `during` or `after` the call, a call made `twice` because its
+    statement runs again, and two `owners` doing the same work.
     """
 
     tool: str
@@ -96,7 +96,7 @@ class ToolCertificate:
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most measured tokens that one crash adds to the undisturbed run, and the crash."""
+    """The most measured tokens that one crash adds to the base run, and which crash."""
 
     tokens: int = 0
     where: str = ""
@@ -114,11 +114,11 @@ class Explored:
     beyond: Beyond = Beyond()
     failures: tuple[Failure, ...] = ()
     reached: dict[str, bool] = field(default_factory=dict)
-    """For every `sometimes` invariant, whether it held in some run."""
+    """Whether each `sometimes` invariant held in some run."""
     unknown: int = 0
-    """The number of runs whose jobs requested replies that the script lacks; they are checked up to that request."""
+    """The number of runs whose jobs requested replies missing from the script; they are checked up to that request."""
     repeats: int = 0
-    """The number of runs that had an effect on the world more often than the undisturbed run."""
+    """The number of runs that affected the world more often than the base run."""
     runs: int = 0
     cells: tuple[Cell, ...] = ()
     tools: tuple[ToolCertificate, ...] = ()
@@ -126,11 +126,11 @@ class Explored:
     problem: str | None = None
     """The reason why the scenario could not be explored, or None."""
     killed: bool = False
-    """Whether the scenario ended its process, or exceeded the watchdog's limits."""
+    """Whether the scenario ended its process or exceeded the watchdog's limits."""
 
     @property
     def explored(self) -> int:
-        """The number of variations with one deviation that were played."""
+        """The number of variations played with a single deviation."""
         return sum(count.tried for count in self.proven.values())
 
     @property
@@ -141,29 +141,29 @@ class Explored:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The results of all scenarios; `stopped` is whether the exploration was interrupted."""
+    """The results for all scenarios; `stopped` is whether the exploration was interrupted."""
 
     scenarios: tuple[Explored, ...]
     stopped: bool = False
 
     @property
     def runs(self) -> int:
-        """Total number of runs."""
+        """The total number of runs."""
         return sum(one.runs for one in self.scenarios)
 
     @property
     def failed(self) -> bool:
-        """Whether a scenario failed."""
+        """Whether any scenario failed."""
         return any(one.failed for one in self.scenarios)
 
     @property
     def skipped(self) -> int:
-        """Number of scenarios that could not be explored."""
+        """The number of scenarios that could not be explored."""
         return sum(one.problem is not None for one in self.scenarios)
 
     @property
     def nothing(self) -> bool:
-        """Whether no scenario could be explored, so that the absence of failures has no meaning."""
+        """Whether no scenario could be explored, so the absence of failures means nothing."""
         return self.skipped == len(self.scenarios)
 
 
@@ -171,7 +171,7 @@ T = TypeVar("T")
 
 
 def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
-    """Return a minimal failing subset of `parts`: without any one of its parts it does not fail."""
+    """Return a minimal failing subset of `parts`: removing any one part makes it pass."""
     current, place = tuple(parts), 0
     while place < len(current) > 1:
         rest = current[:place] + current[place + 1 :]
@@ -183,18 +183,18 @@ def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T
 _OF_THE_FILE: Final = frozenset(
     {"suite", "path", "line", "file_digest", "proves", "expect", "expect_in", "goes_bad"}
 )
-"""Keys of a scenario that a saved case does not copy: they belong to its place, or to its undisturbed run."""
+"""Scenario keys that a saved case does not copy because they apply to its location or its base run."""
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9]+")
 
 
 def case_name(scenario: Scenario, profile: str, invariant: str) -> str:
-    """Return the file name of a saved case, without a folder."""
+    """Return a saved case's file name, without a folder."""
     return f"{_slug(scenario.id)}-{_slug(profile)}-{_slug(invariant)}.yaml"
 
 
 def case_text(scenario: Scenario, profile: str, failure: Failure, folder: Path) -> str:
-    """Return the text of the scenario file for a failure; `folder` is the folder of that file."""
+    """Return the scenario file text for a failure; `folder` is that file's folder."""
     written: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True, exclude=set(_OF_THE_FILE))
     written.pop("deviations", None)
     text: dict[str, JSON] = {

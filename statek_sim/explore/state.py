@@ -1,6 +1,6 @@
-"""Digests of the durable state at one moment of a run, which is the state that a new worker would find after a kill.
+"""Digests of the durable state at a point in a run: the state that a new worker would find after a kill.
 
-Two points with equal digests continue alike after a kill, so that only one of them is tried. States that cannot be
+Points with equal digests continue the same way after a kill, so only one of them is tried. States that cannot be
 compared with certainty get different digests, because an unnecessary run is better than a missed bug.
 """
 
@@ -38,18 +38,18 @@ _JOB: Final = (
 
 
 class _Opaque(Exception):
-    """A value without inspectable contents."""
+    """A value whose contents cannot be inspected."""
 
 
 class _Walk:
-    """Converts values to comparable tuples; an object that occurs again is referred to by number."""
+    """Converts values to comparable tuples; repeated objects are referenced by number."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self._kept: list[object] = []
 
     def of(self, value: Any) -> object:
-        """Return a nested tuple of plain values that represents `value`."""
+        """Return `value` as a nested tuple of plain values."""
         if isinstance(value, Enum):
             return (type(value).__name__, value.name)
         if isinstance(value, _PLAIN):
@@ -90,7 +90,7 @@ class _Walk:
 
 
 def _fields(value: object) -> Iterable[tuple[str, object]] | None:
-    """Return an object's attributes by name; None if it has none to inspect."""
+    """Return an object's attributes by name, or None if it has none to inspect."""
     names = [name for kind in type(value).__mro__ for name in _slots(kind)]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found.update(getattr(value, "__dict__", {}))
@@ -106,10 +106,10 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 class States:
-    """Computes the digests for the moments of one run.
+    """Computes digests for the points in a run.
 
-    Variables that a block of code sets become durable when the block ends. A kill inside the block leaves the old
-    variables, with the current state of their values.
+    Variables set by a code block become durable when the block ends. A kill inside the block leaves the old variables,
+    with their values in their current state.
     """
 
     def __init__(self) -> None:
@@ -120,8 +120,8 @@ class States:
     def of(self, run: ReferenceRun, point: Point) -> str:
         """Return the digest of the durable state at a point.
 
-        Of the console and the ledger, the text counts; of the log, only the length and the last entry, which is enough
-        for runs of one scenario.
+        The digest includes the console's and the ledger's text, but only the log's length and last entry, which is
+        enough for runs of the same scenario.
         """
         self._look(run, point)
         walk = _Walk()
@@ -152,7 +152,7 @@ class States:
         return hashlib.blake2b(repr(moment).encode(), digest_size=12).hexdigest()
 
     def _look(self, run: ReferenceRun, point: Point) -> None:
-        """Record the variables of all jobs that are not inside a block of code, because only these are durable."""
+        """Record the variables of jobs that are not inside a code block, because only these are durable."""
         execution = current_execution()
         if execution is not None and execution.budget is not None:
             self._in_block.add(execution.job.id)
@@ -166,7 +166,7 @@ class States:
 
 
 def _calls_of_own_tools(run: ReferenceRun) -> object:
-    """Return the number of tool call events if the scenario has tools of the user, whose effects are not visible."""
+    """Return the number of tool call events if the scenario has user tools, whose effects are not visible."""
     if not any(":" in name for text in run.scenario.agents.values() for name in text.tools):
         return None
     called = (ToolCalled, ToolReturned)

@@ -1,4 +1,4 @@
-"""Plays variations of a scenario of engine one."""
+"""Plays variations of a scenario on the statek engine."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
     "moves": plan.moves,
     "commits": plan.lost_commits,
 }
-"""The function that returns all single deviations of each kind."""
+"""The function that returns all single deviations, by kind."""
 
 OTHER: Final = "the-other-owner"
-"""The id of the second owner, and the suffix of the second owner's jobs."""
+"""The second owner's id, and the suffix of that owner's jobs."""
 
 _CLAIMS: Final = frozenset({"no-claim-leaked", "no-claim-released-twice", "no-claim-taken-twice"})
 
@@ -61,7 +61,7 @@ _TOUCHING: Final = (
 
 
 class StatekPlayer:
-    """Plays one scenario of engine one under one profile."""
+    """Plays a scenario on the statek engine under one profile."""
 
     built_in = BUILT_IN
 
@@ -85,7 +85,7 @@ class StatekPlayer:
         return varied(self.base, deviations, pick=pick)
 
     def again(self) -> Variation:
-        """Play the undisturbed run again."""
+        """Play the base run again."""
         if self.base.error is not None:
             # A variation needs all answers, but this run ended early, for example because its script ran out.
             return undisturbed(self.scenario, self.profile)
@@ -93,7 +93,7 @@ class StatekPlayer:
             return variation
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct points that a run has after its first crash."""
+        """Return kills at the distinct points after a run's first crash."""
         points: dict[str, Point] = {}
         seen = States()
 
@@ -106,7 +106,7 @@ class StatekPlayer:
             return [plan.kill_at(point, self.restart) for point in points.values()]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
+        """Return the violation for a run ended by `error`; raise the error if the run did not cause it."""
         return ended_by(error)
 
     # -- certificates ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class StatekPlayer:
     def verdict(self, run: Variation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
         """Return whether a tool is safe in a run, has its effect at least once, or leaks a claim.
 
-        Effects of a user's tool outside the world are not visible, so a second call counts as a second effect.
+        A user tool's effects outside the world are not visible, so a second call counts as a second effect.
         """
         broken = {one.invariant for one in wrong}
         done = self.base.done.get(tool, Counter())
@@ -134,7 +134,7 @@ class StatekPlayer:
         return AT_LEAST_ONCE if again else SAFE
 
     def two_owners(self) -> Iterator[Variation]:
-        """Yield two runs with a second owner who does the same work, one for each order; none without owners."""
+        """Yield two runs with a second owner doing the same work, one for each order; yield none without owners."""
         both = _with_other_owner(self.base)
         if both is None:
             return
@@ -150,7 +150,7 @@ class StatekPlayer:
 
 
 class Touches:
-    """Tells which shared objects an event touches, so that equivalent orders can be skipped."""
+    """Determines which shared objects an event touches, so that equivalent orders can be skipped."""
 
     def __init__(self, base: Variation) -> None:
         scenario = base.scenario
@@ -165,7 +165,7 @@ class Touches:
         )
 
     def __call__(self, event: Event) -> Footprint:
-        """Return the objects that one event touched."""
+        """Return the objects that an event touched."""
         if isinstance(event, _TOUCHING):
             return frozenset({SHARED})
         if isinstance(event, events.CodeExecuted) and event.job not in self._alone:
@@ -178,7 +178,7 @@ class Touches:
 
 
 def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
-    """Yield the number of each point that is an event of a tool's call, with the tool and the phase."""
+    """Yield the number of each point that belongs to a tool call, with the tool and the phase."""
     by_event: dict[int, tuple[str, str]] = {}
     running: dict[str, list[str]] = {}
     for number, event in enumerate(base.events, 1):
@@ -200,9 +200,9 @@ def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
 
 
 def _with_other_owner(base: Variation) -> tuple[Scenario, FirstRun] | None:
-    """Return the scenario with every job of an owner duplicated for another owner, with the same messages.
+    """Return the scenario with each owner's jobs duplicated for another owner, with the same messages.
 
-    None if no job has an owner.
+    Returns None if no job has an owner.
     """
     scenario, jobs = base.scenario, dict[str, JobText]()
     for name, text in scenario.jobs.items():
@@ -225,10 +225,10 @@ def _with_other_owner(base: Variation) -> tuple[Scenario, FirstRun] | None:
 
 
 def _seconds(job: str) -> str:
-    """Return the name of the second owner's copy of this job."""
+    """Return the name of this job's copy for the second owner."""
     return f"{job}-{OTHER}"
 
 
 def _other(value: JSON) -> JSON:
-    """Return a local variable with the first owner replaced by the other one."""
+    """Return a local variable with the first owner replaced by the second."""
     return {"$world": f"owner:{OTHER}"} if value == {"$world": "owner"} else value

@@ -18,18 +18,18 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 
 SIMPLEST: Final = ("limits", "faults", "moves", "crashes", "commits")
-"""The kinds of single deviations, simple kinds first."""
+"""The kinds of deviation, simple kinds first."""
 
 
 class InvariantBroken(AssertionError):
-    """A run violates an invariant; the notes name a file with the case, and the command to replay it."""
+    """A run violates an invariant; the notes contain the case's file and the command to replay it."""
 
 
 class Subject:
-    """A scenario of either engine, to be checked with the built-in invariants and your own.
+    """A scenario, for either engine, to check with the built-in invariants and your own.
 
-    `invariants` are module-level functions, or names such as `module:attribute`, so that a saved case can refer to
-    them. Failures are written to `folder`.
+    `invariants` are module-level functions or names such as `module:attribute`, so that a saved case can refer to them.
+    Failures are written to `folder`.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class Subject:
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
-        """Return the scenario's name, for failing tests."""
+        """Return the scenario's name, shown in failing tests."""
         return f"Subject({self.scenario.id!r}, profile={self.profile!r})"
 
     @cached_property
     def _explorer(self) -> Explorer:
-        """The player of variations; the undisturbed run is played on first use."""
+        """The scenario's player; the base run is played on first use."""
         return Explorer(self.scenario, self.profile, self._own)
 
     @cached_property
@@ -66,13 +66,13 @@ class Subject:
         return Subject(scenario, profile=self.profile, invariants=self._names, folder=self.folder)
 
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
-        """Return the violations of a run with these deviations; none if a deviation is impossible in the scenario."""
+        """Return the violations in a run with these deviations; none if a deviation is impossible in the scenario."""
         try:
             explorer = self._explorer
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            # The undisturbed run already failed.
+            # The base run already failed.
             return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
         try:
             return explorer.play(deviations)
@@ -80,7 +80,7 @@ class Subject:
             return ()
 
     def check(self, deviations: Sequence[Deviation] = ()) -> None:
-        """Play a run with these deviations; raises InvariantBroken for a violation, after writing it to a file."""
+        """Play a run with these deviations; on a violation, write it to a file and raise InvariantBroken."""
         wrong = self.wrong(deviations)
         if not wrong:
             return
@@ -88,12 +88,12 @@ class Subject:
         for deviation in deviations:
             error.add_note(str(deviation))
         path = self.write(wrong[0], deviations)
-        error.add_note(f"written to {path.as_posix()}; to see it again:")
+        error.add_note(f"written to {path.as_posix()}; to replay it:")
         error.add_note(f"statek-sim explore --replay {path.as_posix()}")
         raise error
 
     def write(self, violation: Violation, deviations: Sequence[Deviation]) -> Path:
-        """Write a failure as a scenario file, replacing an earlier one of the same invariant."""
+        """Write a failure as a scenario file, replacing an earlier file for the same invariant."""
         failure = Failure(
             invariant=violation.invariant, message=violation.message, deviations=tuple(deviations), times=1
         )
@@ -106,7 +106,7 @@ class Subject:
 def _only(path: Path) -> Scenario:
     found = load_or_fail([path])
     if len(found) != 1:
-        raise BadInput(f"{path}: expected one scenario, found {len(found)}; load them, and choose one")
+        raise BadInput(f"{path}: expected one scenario, found {len(found)}; load them and choose one")
     return found[0]
 
 

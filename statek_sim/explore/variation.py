@@ -1,4 +1,4 @@
-"""One run of a scenario of engine one with deviations, and the facts about the run that invariants query."""
+"""A run of a scenario on the statek engine with deviations, and the data that invariants query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 class JobEnd:
     """A job at the end of a run: its status, stop reason and result.
 
-    `could_go_on` is whether the future that the job waits for is ready.
+    `could_go_on` is whether the future the job waits for is ready.
     """
 
     role: str
@@ -77,10 +77,10 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
 
 
 class Variation:
-    """One played run, with the facts that invariants need.
+    """A played run, with the data that invariants need.
 
-    `base` is the undisturbed run, or None in the undisturbed run itself. Only the undisturbed run has `points`, where
-    its worker may die, and `states`, digests of the state that a new worker would find at each point.
+    `base` is the run without deviations, or None in the base run itself. Only the base run has `points`, where its
+    worker may die, and `states`, digests of the state that a new worker would find at each point.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Variation:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The deviations of this run from the undisturbed run."""
+        """This run's deviations from the base run."""
         return self._run.scenario.deviations
 
     @property
@@ -113,7 +113,7 @@ class Variation:
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime at the end of the run, for details that the record lacks."""
+        """The runtime at the end of the run, for details that are not in the record."""
         return self._run.runtime
 
     @cached_property
@@ -123,7 +123,7 @@ class Variation:
 
     @cached_property
     def effects(self) -> Counter[tuple[str, str]]:
-        """The effects on the world: lines of the ledger, and claims, completions and marks of work items."""
+        """The effects on the world: ledger lines, and work items claimed, completed or marked as failed."""
         return Counter(
             (event.subject, event.change)
             for event in self.events
@@ -137,22 +137,22 @@ class Variation:
 
     @cached_property
     def done(self) -> dict[str, Counter[tuple[str, str]]]:
-        """The effects of each tool on the world, of all jobs together."""
+        """Each tool's effects on the world, across all jobs."""
         return _done_by(self.events)
 
     @cached_property
     def record(self) -> RunRecord:
-        """The facts of the run, for expectations."""
+        """The run's record, for expectations."""
         return self._run.record(self._outcome, self.error)
 
     @property
     def known(self) -> bool:
-        """Whether the script has every requested reply; a request without a scripted reply crashes its job."""
+        """Whether the script has every requested reply; a request without a reply crashes its job."""
         return not self._run.replies.unknown
 
     @cached_property
     def ending(self) -> Ending:
-        """The end of the run."""
+        """The state at the end of the run."""
         runtime, outcome = self._run.runtime, self._outcome
         return Ending(
             jobs=tuple((job.id, _job_end(job)) for job in runtime.jobs),
@@ -167,17 +167,17 @@ class Variation:
 
     @property
     def repeated(self) -> Sequence[tuple[str, int]]:
-        """The replies that were requested and paid for again; each is a job and a number from 1."""
+        """The replies that were requested and paid for again, each as a job and a number from 1."""
         return self._run.replies.repeated
 
     @property
     def requests(self) -> Sequence[tuple[str, int]]:
-        """Every request except second attempts: its job, and the number of the job's replies stored before it."""
+        """Every request except second attempts: its job, and how many of the job's replies were stored before it."""
         return self._run.replies.requests
 
     @property
     def first_run(self) -> FirstRun:
-        """The answers that the jobs got in this run, for replay in variations."""
+        """The answers that jobs received in this run, for replay in variations."""
         return self._run.first_run
 
     @property
@@ -187,12 +187,12 @@ class Variation:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The harness limits of this run."""
+        """The run's harness limits."""
         return self._run.runtime.limits
 
     @cached_property
     def counts(self) -> Sequence[tuple[int, int, int, int]]:
-        """For each job at the end: turns, exceptions, consecutive exceptions and estimated tokens."""
+        """Each job's final turns, exceptions, consecutive exceptions and estimated tokens."""
         return [
             (job.num_turns, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
             for job in self._run.runtime.jobs
@@ -200,24 +200,24 @@ class Variation:
 
     @cached_property
     def tokens(self) -> int:
-        """The measured tokens of all jobs."""
+        """Measured tokens across all jobs."""
         usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
         return sum(turn.measured_prompt + turn.measured_completion for turn in usage)
 
     @property
     def steering(self) -> Deviations:
-        """The part of the run that applied the deviations: its kills, and its plan with the choices."""
+        """What applied the run's deviations: its kills, and its plan with the choices."""
         assert self._run.deviations is not None, "every run here is explored"
         return self._run.deviations
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The deviations of this run that never applied."""
+        """This run's deviations that never applied."""
         return self.steering.plan.absent()
 
     @property
     def came(self) -> str:
-        """`same` if the run ended like the undisturbed run, otherwise `differs`."""
+        """`same` if the run ended like the base run, otherwise `differs`."""
         return "same" if self.base is None or self.ending == self.base.ending else "differs"
 
     @cached_property
@@ -226,7 +226,7 @@ class Variation:
         return self._run.runtime.trace.digest()
 
     def read(self) -> Variation:
-        """Compute all cached facts now, before the runtime is closed, and return this variation."""
+        """Compute all cached properties now, before the runtime is closed, and return this variation."""
         for name, member in vars(Variation).items():
             if isinstance(member, cached_property):
                 getattr(self, name)
@@ -255,7 +255,7 @@ def _ready(condition: Callable[[], bool]) -> bool:
 
 
 def undisturbed(scenario: Scenario, profile: str) -> Variation:
-    """Play a scenario unchanged and record its points, their states and its choices."""
+    """Play a scenario without deviations and record its points, their states and its choices."""
     points: list[Point] = []
     states: list[str] = []
     seen = States()
@@ -281,7 +281,7 @@ def varied(
 ) -> Iterator[Variation]:
     """Play a variation; inside the block it can be queried.
 
-    `scenario` and `first_run` replace the scenario and the answers of the undisturbed run.
+    `scenario` and `first_run` replace the base run's scenario and answers.
     """
     run: ReferenceRun
     exploring = Exploring(

@@ -1,4 +1,4 @@
-"""Explores many scenarios in worker processes: one task is one scenario under one profile."""
+"""Explores scenarios in worker processes; a task is one scenario under one profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.explore.result import Explored
 from statek_sim.scenario.schema import Scenario
 
 Pair = tuple[Scenario, str]
-"""A scenario and the profile under which it is explored."""
+"""A scenario and the profile to explore it under."""
 
 
 NOT_VARIED: Final = f"for the agent engine, expected --kind {', '.join(AGENT_KINDS)}"
@@ -27,7 +27,7 @@ NOT_VARIED: Final = f"for the agent engine, expected --kind {', '.join(AGENT_KIN
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The function of a worker, which explores the scenario at an index of `pairs`."""
+    """A worker's function, which explores the scenario at an index in `pairs`."""
 
     pairs: Sequence[Pair]
     own: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Work:
 
 
 def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
-    """Import the invariants that are written `module:attribute`; raises `BadInput` for an invalid one."""
+    """Import invariants given as `module:attribute`; raises `BadInput` for an invalid one."""
     found: dict[str, Invariant] = {}
     for name in names:
         if ":" not in name:
@@ -55,19 +55,17 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
 
 
 class _InvariantFailed(StatekSimError):
-    """A user's invariant raised an exception or returned a wrong type. No `BadInput`, which would skip a variation."""
+    """A user's invariant raised or returned a wrong type. Not a `BadInput`, which would skip a variation."""
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:
-    """Return an invariant that raises `_InvariantFailed` for errors of its own, so that the runtime is not blamed."""
+    """Wrap an invariant so that its own errors raise `_InvariantFailed` instead of being blamed on the runtime."""
 
     def asked(variation: Any) -> str | None:
         try:
             answer: object = invariant(variation)
         except Exception as error:  # the user's code
-            raise _InvariantFailed(
-                f"--invariant {name!r}: it raised {type(error).__name__}: {error}"
-            ) from error
+            raise _InvariantFailed(f"--invariant {name!r}: raised {type(error).__name__}: {error}") from error
         if answer is None or isinstance(answer, str):
             return answer
         if is_sometimes(invariant):
@@ -80,7 +78,7 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
-    """Explore one scenario under one profile; `problem` of the result is the reason if that is impossible."""
+    """Explore one scenario under one profile; if that is impossible, the result's `problem` is the reason."""
     agents = scenario.engine == "agent"
     if agents and not set(AGENT_KINDS) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
@@ -109,10 +107,10 @@ def explore_all(
     limits: WatchdogLimits | None = None,
     executor: Executor | None = None,
 ) -> Generator[Explored, None, None]:
-    """Explore each pair, and yield the results in order; any executor gives the same results.
+    """Explore each pair and yield the results in order; any executor gives the same results.
 
-    `own` are names of the user's invariants, `limits` the machine resources for one scenario. The default executor has
-    a process for each core.
+    `own` are the names of the user's invariants, `limits` the machine resources for one scenario. The default executor
+    uses one process per core.
     """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
@@ -128,9 +126,9 @@ def explore_all(
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The result of replaying a saved failure. `message` is how the invariant is violated, or None if it is fixed.
+    """The result of replaying a saved failure. `message` describes the violation, or is None if it is fixed.
 
-    `absent` are the deviations that no longer apply to the run.
+    `absent` lists deviations that no longer apply to the run.
     """
 
     scenario: Scenario
@@ -140,7 +138,7 @@ class Replayed:
 
     @property
     def fixed(self) -> bool:
-        """Whether the invariant holds now."""
+        """Whether the invariant now holds."""
         return self.message is None
 
 
@@ -149,11 +147,11 @@ def replay(scenario: Scenario) -> Replayed:
     where = scenario.place
     name = scenario.violates
     if not name:
-        raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations violate")
+        raise BadInput(f"{where}: missing 'violates'; expected the invariant that the deviations violate")
     known = {*_built_in(scenario), REPEATS, SURVIVES}
     if ":" not in name and name not in known:
         raise BadInput(
-            f"{where}: violates: {name!r} is not an invariant; expected one of {', '.join(sorted(known))}"
+            f"{where}: violates: unknown invariant {name!r}; expected one of {', '.join(sorted(known))}"
         )
     own = own_invariants([name]) if ":" in name else {}
     profile = scenario.profiles[0]
@@ -172,7 +170,7 @@ def replay(scenario: Scenario) -> Replayed:
 
 
 def _built_in(scenario: Scenario) -> Mapping[str, Invariant]:
-    # Without a scenario of engine two, JSON Schema validation is not loaded.
+    # Without an agent-engine scenario, JSON Schema validation is not loaded.
     if scenario.engine == "agent":
         from statek_sim.explore.agent_player import AGENT_INVARIANTS  # noqa: PLC0415
 
