@@ -1,1 +1,1 @@
-"""Comparison of two releases, profiles or backends: the differences, and the rules that cause them."""
+"""Compares two releases, profiles or backends: their differences and the rules that cause them."""

@@ -1,6 +1,6 @@
-"""Runs scenarios on both sides of an upgrade and returns what changes: behaviour, request sizes, stopped jobs.
+"""Runs scenarios on both sides of an upgrade and finds changes in behaviour, request sizes and stopped jobs.
 
-The rules that cause a change are found by changing one rule at a time, so the result is exact and repeatable.
+It changes one rule at a time to find the rules that cause a change, so the result is exact and repeatable.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from statek_sim.semantics import Profile as Rules
 from statek_sim.values import JSON
 
 DOCUMENTATION: Final = "documentation"
-"""Another name of the profile `docs`, for users."""
+"""An alias for the `docs` profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: the name that the user gave, and its profile."""
+    """One side of a comparison: the name the user gave, and its profile."""
 
     name: str
     profile: Profile
@@ -43,14 +43,14 @@ class Side:
 
     @property
     def version(self) -> str | None:
-        """The version of the release, or None if the user gave a profile."""
+        """The release version, or None if the user gave a profile."""
         return self.name if self.name not in STATEK_PROFILES else None
 
 
 def side_named(name: str) -> Side:
-    """Return the side for the name of a profile or the version of a release; raises `BadInput` for an unknown name.
+    """Return the side for a profile name or a release version; raises `BadInput` for an unknown name.
 
-    A profile takes precedence: `1.2.5` is the name of a profile and the version of a release.
+    A profile takes precedence: `1.2.5` is both a profile name and a release version.
     """
     called = "docs" if name == DOCUMENTATION else name
     own = next((profile for profile in STATEK_PROFILES if profile == called), None)
@@ -66,18 +66,18 @@ def side_named(name: str) -> Side:
 
 
 def is_interpreter(word: str) -> bool:
-    """Return whether an argument is the path of a file, not the name of a profile or a release."""
+    """Return whether an argument is a file path rather than a profile or release name."""
     return os.sep in word or os.path.isfile(word)
 
 
 def side_of(python: str) -> Side:
-    """Return the side for an interpreter: the release of its STATEK. Raises `BadInput` if it has no STATEK."""
+    """Return the side for an interpreter: its STATEK release. Raises `BadInput` if it has no STATEK."""
     with Peer(python) as peer:
         return Side(peer.version, profile_of_peer(peer))
 
 
 def check_interpreter(python: str, before: Side, after: Side) -> None:
-    """Raise `BadInput` if the release of an interpreter's STATEK is neither of the two sides."""
+    """Raise `BadInput` if an interpreter's STATEK release is neither of the two sides."""
     own = side_of(python)
     if not any(side.version in (None, own.name) and side.profile == own.profile for side in (before, after)):
         raise BadInput(
@@ -86,25 +86,25 @@ def check_interpreter(python: str, before: Side, after: Side) -> None:
 
 
 def differing_rules(before: Rules, after: Rules) -> Iterator[str]:
-    """Yield the rules on which two profiles differ, in the order of the fields of `Profile`."""
+    """Yield the rules that differ between two profiles, in `Profile` field order."""
     for spec in fields(Rules):
         if spec.name != "name" and getattr(before, spec.name) != getattr(after, spec.name):
             yield spec.name
 
 
 def comparable(scenario: Scenario, before: Side, after: Side) -> bool:
-    """Return whether a scenario applies to at least one of the sides."""
+    """Return whether a scenario applies to either side."""
     return scenario.compared_under(before.profile) or scenario.compared_under(after.profile)
 
 
 SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
-"""Facts about the size of a job's traffic; nearly every change in the description of a tool affects them."""
+"""Fields for the size of a job's traffic; nearly every change to a tool description affects them."""
 
 
 class Runs:
-    """The runs of scenarios on both sides; each run is made once.
+    """The scenarios' runs on both sides; each is made once.
 
-    `preset` replaces the presets of the scenarios, and their own limits too.
+    `preset` replaces the scenarios' presets and their own limits.
     """
 
     def __init__(self, before: Side, after: Side, preset: str | None = None) -> None:
@@ -114,11 +114,11 @@ class Runs:
         self._made: dict[tuple[str, Rules], RunRecord] = {}
 
     def both(self, scenario: Scenario) -> tuple[RunRecord, RunRecord]:
-        """Return the records of a scenario on both sides."""
+        """Return a scenario's records on both sides."""
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the rules that must change so that `same` accepts the run of the earlier side."""
+        """Return the rules that must change for `same` to accept the run on the earlier side."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )
@@ -135,7 +135,7 @@ class Runs:
 
 
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
-    """Return the differences between two runs, except those in the size of their traffic."""
+    """Return the differences between two runs, except in traffic size."""
     return tuple(
         difference
         for difference in differences(facts_of(before), facts_of(after))
@@ -144,16 +144,16 @@ def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
 
 
 def bytes_sent(record: RunRecord) -> int:
-    """Return the bytes of all requests of a run."""
+    """Return the total bytes of a run's requests."""
     return sum(job.usage.bytes_sent for job in record.jobs.values())
 
 
 Stops = Mapping[str, tuple[str, int]]
-"""The jobs that ended badly: the kind (`limit`, `failure` or `hang`) with its reason, and the number of LLM calls."""
+"""Jobs that ended badly: the kind (`limit`, `failure` or `hang`) with its reason, and the number of LLM calls."""
 
 
 def stops(record: RunRecord) -> Stops:
-    """Return the jobs of a run that a limit stopped, that failed or that hang."""
+    """Return a run's jobs that were stopped by a limit, failed or hang."""
     found = {name: (_bad_end(job, record), job.llm_calls) for name, job in record.jobs.items()}
     return {name: (end, calls) for name, (end, calls) in found.items() if end}
 
@@ -176,8 +176,8 @@ def causes(
 ) -> tuple[str, ...]:
     """Return the rules whose change in `before` is enough for an outcome that `same` accepts.
 
-    The set is minimal. It starts with all differing rules; each rule without which the outcome stays the same is
-    removed, in order. If each of two rules is enough alone, the later one is returned.
+    The set is minimal: starting from all differing rules, each rule that does not affect the outcome is removed, in
+    order. If either of two rules is enough on its own, the later one is returned.
     """
     needed = list(rules)
     for rule in rules:
@@ -188,7 +188,7 @@ def causes(
 
 
 def changed(before: Rules, after: Rules, rules: Sequence[str]) -> Rules:
-    """Return `before` with these rules of `after`, and with the name of `after`, which some errors contain."""
+    """Return `before` with these rules from `after`, and with the name of `after`, which some errors contain."""
     return replace(before, name=after.name, **{rule: getattr(after, rule) for rule in rules})
 
 
@@ -205,7 +205,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """A scenario that behaves the same and sends another number of bytes."""
+    """A scenario that behaves the same but sends a different number of bytes."""
 
     scenario: Scenario
     before: int
@@ -215,10 +215,10 @@ class Resized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A job that ends badly on one side under the preset, and on the other side does not, or not as early.
+    """A job that ends badly on one side under the preset, but not (or not as early) on the other.
 
     `before` and `after` are the bad ending with its reason, like `limit: max_turns`; `absent` for a job that does not
-    exist on that side; or empty. `calls_before` and `calls_after` are the numbers of LLM calls until then.
+    exist on that side; or empty. `calls_before` and `calls_after` are the numbers of LLM calls up to that point.
     """
 
     scenario: Scenario
@@ -231,7 +231,7 @@ class Stop:
 
     @property
     def kind(self) -> str:
-        """The effect of the upgrade on the job: stops, releases, stops earlier, stops later or ends otherwise."""
+        """The upgrade's effect on the job: stops, releases, stops earlier, stops later or ends otherwise."""
         if not self.before:
             return "stops"
         if not self.after:
@@ -244,7 +244,7 @@ class Stop:
 def find_changes(
     scenarios: Iterable[Scenario], before: Side, after: Side
 ) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
-    """Return the scenarios that behave differently, and those that differ in the size of requests only."""
+    """Return the scenarios that behave differently, and those that differ only in request size."""
     runs = Runs(before, after)
     found = [change for scenario in scenarios for change in _changes(scenario, runs)]
     changes = tuple(change for change in found if isinstance(change, Change))
@@ -262,7 +262,7 @@ def _changes(scenario: Scenario, runs: Runs) -> Iterator[Change | Resized]:
 
 
 def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
-    """Return the jobs that end differently on the two sides under the preset alone."""
+    """Return the jobs that end differently on the two sides under the preset's limits alone."""
     runs = Runs(before, after, preset)
     return tuple(stop for scenario in scenarios for stop in _stops(scenario, runs))
 
@@ -294,7 +294,7 @@ def _end(record: RunRecord, job: str, found: Stops) -> str:
 
 
 _LONGEST: Final = 160
-"""Maximum number of characters of a value."""
+"""The maximum length of a value."""
 
 _TURN: Final = re.compile(r", turn (\d+), attempt")
 
@@ -311,7 +311,7 @@ _LISTS: Final = {
     "delivered": "to the user",
     "console": "on the console",
     "history": "in the last prompt",
-    "tool_log": "results of tools",
+    "tool_log": "tool results",
     "subtasks": "subtasks",
     "locals": "variables",
     "steps": "steps",
@@ -327,7 +327,7 @@ _WORLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One aspect of a change: its subject, and both sides in words. An `ending` is how the run or a job ends."""
+    """One aspect of a change: its subject and a description for each side. An `ending` is how the run or a job ends."""
 
     about: str
     before: str
@@ -335,12 +335,12 @@ class Told:
     ending: bool = False
 
     def sentence(self, words: str) -> str:
-        """Return the words of one side as a sentence about the subject."""
+        """Return one side's description as a sentence about the subject."""
         return f"{self.about} {words}" if self.ending else f"{self.about}: {words}"
 
 
 def told(change: Change) -> tuple[Told, ...]:
-    """Return the aspects of a change, most important first: how it ends, what it counts, what the model sees."""
+    """Return the aspects of a change, most important first: endings, counts, what the model sees."""
     return tuple(_told(change))
 
 
@@ -366,13 +366,13 @@ def _exists(job: JobRecord | None) -> str:
 
 def _run_error(record: RunRecord) -> str:
     if record.error is None:
-        return "goes to its end"
+        return "finishes"
     kind, message = record.error.type, record.error.message.splitlines()[0]
     match kind:
         case "ScriptExhausted":
             turn = _TURN.search(message)
             number = f"reply {turn.group(1)}" if turn else "another reply"
-            return f"goes on: asks the model for {number}, which the scenario does not have"
+            return f"continues: requests {number}, which the scenario does not have"
         case "UnusedEvents":
             return f"ends early: {message}"
         case "UnusedReplies":
@@ -427,7 +427,7 @@ def _counted(key: str, value: int | None) -> str:
 
 
 def _first_difference(difference: Difference) -> tuple[str, str]:
-    """Return where two values first differ: an entry of a list, a key of a mapping, or the whole value."""
+    """Return where two values first differ: a list entry, a mapping key, or the whole value."""
     before, after = difference.reference, difference.installed
     if isinstance(before, list) and isinstance(after, list):
         pairs = enumerate(zip_longest(before, after, fillvalue=_NOTHING), start=1)
@@ -444,12 +444,12 @@ _NOTHING: Final = object()
 
 def _counted_entry(entries: Sequence[object], number: int, entry: object) -> str:
     if entry is _NOTHING:
-        return f"{len(entries)} in all" if entries else "nothing"
+        return f"{len(entries)} in total" if entries else "nothing"
     return f"number {number} of {len(entries)}: {_entry(entry)}"
 
 
 def _entry(value: object) -> str:
-    """Return an entry of a list in words: role and text of a message, text of a delivery, or the value."""
+    """Describe a list entry: a message's role and text, a delivery's text, or the value."""
     match value:
         case {"role": role, "content": str(content)}:
             return _shown(f"{role}: {content}")

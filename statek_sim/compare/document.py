@@ -1,6 +1,6 @@
-"""A comparison as a document of headings, paragraphs and tables, and its rendering as text and as Markdown.
+"""A comparison as a document with headings, paragraphs and tables, rendered as text or Markdown.
 
-The text has at most 100 columns, so it fits into a ticket.
+Text is at most 100 columns wide, so it fits into a ticket.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Scenario
 
 MOST_CHANGES: Final = 8
-"""Maximum number of changes that a subject describes; without `full` the others are only named."""
+"""Maximum number of changes described per subject; without `full`, the others are only named."""
 _ENDINGS: Final = 2
-"""Maximum number of endings that a change describes; without `full` other differences are only named."""
+"""Maximum number of endings described per change; without `full`, other differences are only named."""
 
 _DONE: Final = {
     "stops": "stops {}",
@@ -30,15 +30,15 @@ _DONE: Final = {
     "ends otherwise": "stops {} for another reason",
 }
 _WITNESS: Final = {
-    Verdict.AGREE: "does so",
-    Verdict.VARIES: "does so, but did something else in one process",
-    Verdict.DIFFERS: "does something else, see the end",
+    Verdict.AGREE: "does the same",
+    Verdict.VARIES: "does the same, but differed in one process",
+    Verdict.DIFFERS: "differs, see the end",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading of the document (level 1), of a subject (2) or of a scenario (3)."""
+    """A heading for the document (level 1), a subject (2) or a scenario (3)."""
 
     level: int
     text: str
@@ -54,7 +54,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table whose first row is the header; columns between the first and the last contain numbers."""
+    """A table whose first row is the header; all columns except the first and last contain numbers."""
 
     rows: tuple[tuple[str, ...], ...]
 
@@ -72,15 +72,15 @@ Block = Heading | Paragraph | Table | Outcomes
 
 
 def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full: bool) -> Iterator[Block]:
-    """Yield the document about an upgrade; `full` includes every change and all its aspects."""
+    """Yield the document for an upgrade; `full` includes every change and all of its aspects."""
     before, after = upgrade.before.name, upgrade.after.name
     if not upgrade.sections:
         yield from _no_difference(upgrade)
         return
-    yield Heading(1, f"STATEK {before} -> {after}: what changes")
+    yield Heading(1, f"STATEK {before} -> {after}: changes")
     yield Paragraph(
         f"{_many(upgrade.scenarios, 'scenario')} ran on both sides: {upgrade.changed} behave differently, "
-        f"{upgrade.resized} more do the same with requests of another size."
+        f"{upgrade.resized} more differ only in request size."
     )
     yield Paragraph(_preset(upgrade.preset))
     head = (f"Under preset {upgrade.preset}", before, after, "")
@@ -89,21 +89,21 @@ def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full:
     counted = [
         (section.subject, str(len(section.changes)), stops_phrase(section)) for section in upgrade.sections
     ]
-    yield Table((("What changes", "scenarios", f"under preset {upgrade.preset}"), *counted))
+    yield Table((("Changes", "scenarios", f"under preset {upgrade.preset}"), *counted))
     for section in upgrade.sections:
         yield Heading(2, section.subject)
         yield from _section(upgrade, section, packages, full=full)
     if upgrade.unseen:
-        yield Heading(2, "Rules that differ and that none of these scenarios shows")
+        yield Heading(2, "Differing rules that none of these scenarios shows")
         yield from map(_rule, upgrade.unseen)
 
 
 def _no_difference(upgrade: Upgrade) -> Iterator[Block]:
     yield Heading(1, f"STATEK {upgrade.before.name} -> {upgrade.after.name}: no difference")
-    yield Paragraph(f"{_many(upgrade.scenarios, 'scenario')} ran on both sides and did the same.")
+    yield Paragraph(f"{_many(upgrade.scenarios, 'scenario')} ran on both sides with the same result.")
     if upgrade.unseen:
         names = ", ".join(rule.name for rule in upgrade.unseen)
-        yield Paragraph(f"Rules that differ and that none of these scenarios shows: {names}.")
+        yield Paragraph(f"Differing rules that none of these scenarios shows: {names}.")
 
 
 def _section(
@@ -134,7 +134,7 @@ def _rule(rule: Rule) -> Paragraph:
 
 
 def _families(section: Section) -> Iterator[list[Change]]:
-    """Yield groups of changes with the same description and causes, those that stop or release a job first."""
+    """Yield groups of changes with the same description and causes; changes that stop or release a job come first."""
     decisive = {stop.scenario.id for stop in section.stops}
     ordered = sorted(section.changes, key=lambda change: change.scenario.id not in decisive)
     families: dict[object, list[Change]] = {}
@@ -145,7 +145,7 @@ def _families(section: Section) -> Iterator[list[Change]]:
 
 
 def _chosen(aspects: Sequence[Told]) -> list[Told]:
-    """Return the aspects about the ending of run and jobs, otherwise the first aspect."""
+    """Return the aspects about how the run and jobs end, or else the first aspect."""
     return [aspect for aspect in aspects if aspect.ending][:_ENDINGS] or list(aspects[:1])
 
 
@@ -189,7 +189,7 @@ def _more(scenarios: Sequence[Scenario]) -> Iterator[Block]:
 
 
 def _preset(preset: str) -> str:
-    """Return a sentence with the limits of the preset."""
+    """Return a sentence with the preset's limits."""
     settings = StatekSettings.from_env(load_preset(preset).values)
     limits = (
         f"{settings.max_turns} turns, {settings.max_exceptions} exceptions, "
@@ -197,8 +197,8 @@ def _preset(preset: str) -> str:
         f"{settings.max_token_usage:,} tokens, extension {settings.limit_extension_per_completion:g}"
     )
     return (
-        f"Outcomes are those under the limits of each scenario. The statements about preset {preset} "
-        f"({limits}) are about the same scenarios under these limits alone."
+        f"Outcomes are under each scenario's own limits. Statements about preset {preset} ({limits}) "
+        "apply to the same scenarios with only these limits."
     )
 
 
@@ -207,14 +207,14 @@ def _answer(answer: int | None) -> str:
 
 
 def stops_phrase(section: Section) -> str:
-    """Return how the changes of a section affect jobs under the preset."""
+    """Return how a section's changes affect jobs under the preset."""
     counts = section.stop_counts()
     counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
-    return counted or "no job changes"
+    return counted or "no jobs change"
 
 
 def stop_phrase(stop: Stop) -> str:
-    """Return how one job ends on both sides under the preset."""
+    """Return how a job ends on both sides under the preset."""
     after = _end(stop.after, stop.calls_after)
     if stop.before == stop.after:
         after = f"after {stop.calls_after:,}"
@@ -242,8 +242,8 @@ def _resized(resized: Sequence[Resized]) -> str:
     most = max(resized, key=lambda change: abs(change.after - change.before))
     names = ", ".join(found.scenario.id for found in resized)
     return (
-        f"Requests of another size, and nothing else, in {_many(len(resized), 'scenario')}; most in "
-        f"{most.scenario.id}, where {most.before:,} bytes become {most.after:,}: {names}"
+        f"Only the request size differs in {_many(len(resized), 'scenario')}; most in "
+        f"{most.scenario.id}, from {most.before:,} to {most.after:,} bytes: {names}"
     )
 
 
@@ -253,11 +253,11 @@ def _many(number: int, noun: str) -> str:
 
 WIDTH: Final = 100
 _INDENT: Final = {1: 0, 2: 2, 3: 6}
-"""Columns by which a paragraph is indented, by its level."""
+"""A paragraph's indentation in columns, by level."""
 
 
 def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield the lines of a document as plain text."""
+    """Yield a document's lines as plain text."""
     for block in blocks:
         match block:
             case Heading(3, text):
@@ -283,7 +283,7 @@ def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield the lines of a document as Markdown."""
+    """Yield a document's lines as Markdown."""
     for block in blocks:
         match block:
             case Heading(level, text):
@@ -299,7 +299,7 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table; columns between the first and the last are aligned to the right."""
+    """Yield a table's lines; all columns except the first and last are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *numbers, last in rows:
         cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]

@@ -1,4 +1,4 @@
-"""Facts and traces of two runs, and their differences after machine-dependent text is normalized."""
+"""Compares two runs' fields and traces after normalizing machine-dependent text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_THE_RUN: Final = ("handlers", "items", "leaked_claims", "ledger", "idle", "s
 
 
 def facts_of(run: RunRecord) -> dict[str, JSON]:
-    """Return the compared facts of a run without its trace; sizes are those of requests with normalized text."""
+    """Return a run's fields to compare, without its trace; sizes are those of requests with normalized text."""
     sizes = size_corrections(run.events)
     jobs = {name: _job(job, sizes.get(name, 0)) for name, job in run.jobs.items()}
     return {**record(run, "error", "worker"), "jobs": as_json(jobs), **record(run, *_OF_THE_RUN)}
@@ -62,12 +62,12 @@ def _job(job: JobRecord, correction: int) -> dict[str, Any]:
 
 
 FIRST: Final = ("error", "worker", "jobs")
-"""Facts that are reported first if they differ, because differences of other facts follow from them."""
+"""Fields reported first if they differ, because other differences follow from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that differs, like `jobs.main.turns`, with the values of both sides."""
+    """A field that differs, like `jobs.main.turns`, with both sides' values."""
 
     field: str
     reference: JSON
@@ -77,7 +77,7 @@ class Difference:
 def differences(reference: dict[str, JSON], installed: dict[str, JSON]) -> tuple[Difference, ...]:
     """Return the differences, most important first.
 
-    Each fact of a job is a field of its own; other facts are compared as a whole.
+    Each job property is a separate field; other data is compared as a whole.
     """
     return tuple(_differences(_fields(reference), _fields(installed)))
 
@@ -109,7 +109,7 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _VALUE_FACTS: Final = ("locals", "tool_calls")
-"""Facts with representations of values that agents never see in this form."""
+"""Fields with value representations that agents never see in this form."""
 
 
 def _job_fact(key: str, fact: JSON) -> JSON:
@@ -120,15 +120,15 @@ UNSEEN_FIELDS: Final = {
     (
         "LLMReplied",
         "measured_prompt",
-    ): "what a tokenizer measures is this package's own; STATEK does not measure",
-    ("LLMReplied", "measured_completion"): "what a tokenizer measures is this package's own",
+    ): "tokenizer measurements exist only in this package; STATEK does not measure",
+    ("LLMReplied", "measured_completion"): "tokenizer measurements exist only in this package",
 }
-"""Fields of events that the real package cannot provide, each with the reason."""
+"""Event fields that the real package cannot provide, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first event that differs: its position, and the event of each side (None if that trace has ended)."""
+    """The first event that differs: its position, and each side's event (None if that trace has ended)."""
 
     position: int
     reference: dict[str, JSON] | None
@@ -145,7 +145,7 @@ def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting |
 
 
 def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
-    """Yield events as plain values, with normalized text and without fields that only one side has."""
+    """Yield events as plain values with normalized text, without fields that only one side has."""
     requests = Requests()
     usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
@@ -171,7 +171,7 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
 
 @dataclass(slots=True)
 class _Usage:
-    """Bytes of one job's answered requests; `correction` is what normalized text would add."""
+    """The bytes of a job's answered requests; `correction` is how many bytes normalized text would add."""
 
     sent: int = 0
     received: int = 0
@@ -193,7 +193,7 @@ class _Usage:
 
 
 _VALUE_FIELDS: Final = ("arguments", "context", "detail", "result")
-"""Fields with representations of values that agents never see in this form."""
+"""Event fields with value representations that agents never see in this form."""
 
 
 def _normal(name: str, value: JSON) -> JSON:
@@ -201,7 +201,7 @@ def _normal(name: str, value: JSON) -> JSON:
 
 
 class Requests:
-    """The messages that jobs have sent, assembled from the new messages of each request."""
+    """The messages that jobs have sent, assembled from each request's new messages."""
 
     def __init__(self) -> None:
         self._messages: dict[str, list[JSON]] = {}
@@ -219,7 +219,7 @@ class Requests:
         return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
 
     def kept(self, job: str) -> tuple[int, list[JSON]]:
-        """Return how many messages a job's latest request shares with the previous one, and the rest, normalized."""
+        """Return how many messages a job's latest request shares with the previous one, and the normalized rest."""
         before, now = self._before[job], self._usual[job]
         kept = in_common(before, now)
         return kept, now[kept:]
@@ -293,7 +293,7 @@ def normal_text(text: str) -> str:
 
 
 def normal_local(value: JSON) -> JSON:
-    """Return the value of a variable, argument or result, without private fields of objects."""
+    """Return a variable's, argument's or result's value, without objects' private fields."""
     if isinstance(value, list):
         return [normal_local(item) for item in value]
     if isinstance(value, dict):

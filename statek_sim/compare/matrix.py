@@ -1,4 +1,4 @@
-"""Compares every scenario on the reference runtime and on real versions of STATEK."""
+"""Compares every scenario on the reference runtime with real versions of STATEK."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
 AGAIN: Final = 2
-"""Number of new processes that repeat a comparison with differences; if all of them agree, it was chance."""
+"""How many new processes repeat a comparison with differences; if all agree, the difference was random."""
 
 MOST_BY_CHANCE: Final = 5
-"""Maximum number of comparisons that are repeated for a release; more differences are not chance."""
+"""Maximum number of comparisons to repeat per release; more differences cannot be random."""
 
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
-"""The records of the reference runtime, by scenario and profile."""
+"""The reference runtime's records, by scenario and profile."""
 
 
 class Verdict(StrEnum):
-    """The result of the comparison of one scenario on one version.
+    """The result of comparing a scenario on one version.
 
-    `VARIES` means that the first comparison found a difference, and `AGAIN` repetitions in new processes found none.
+    `VARIES` means that the first comparison found a difference, but `AGAIN` repetitions in new processes found none.
     """
 
     AGREE = "agree"
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario on one version; the `differences` are those of the first comparison."""
+    """One scenario on one version; `differences` come from the first comparison."""
 
     scenario: str
     verdict: Verdict
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionMatrix:
-    """The verdicts on all scenarios for one version of STATEK."""
+    """The verdicts on all scenarios for one STATEK version."""
 
     version: str
     profile: Profile
@@ -64,7 +64,7 @@ class VersionMatrix:
 
     @property
     def failed(self) -> bool:
-        """Whether any scenario differs in every comparison, so not by chance."""
+        """Whether any scenario differs in every comparison, so not at random."""
         return any(row.verdict is Verdict.DIFFERS for row in self.rows)
 
 
@@ -72,9 +72,9 @@ def run_matrix(
     pythons: Sequence[str],
     scenarios: Sequence[Scenario],
 ) -> tuple[VersionMatrix, ...]:
-    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; the interpreters run in parallel.
+    """Compare `scenarios` on each interpreter's STATEK; the interpreters in `pythons` run in parallel.
 
-    Raises `BadInput` for an interpreter without STATEK, or with a version that has no behaviour profile.
+    Raises `BadInput` for an interpreter without STATEK or with a version that has no behaviour profile.
     """
     peers = [Peer(python) for python in pythons]
     try:
@@ -129,10 +129,10 @@ def _agrees(row: Callable[[Scenario, Peer], Row], scenario: Scenario, peer: Peer
 
 
 def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
-    """Return whether a comparison that differed agrees in each of `AGAIN` new interpreters.
+    """Return whether repeating a failed comparison succeeds in each of `AGAIN` new interpreters.
 
-    dbzero sometimes reads memory that is not its own, and the result is the same in almost every process. A real
-    difference occurs in each process.
+    dbzero sometimes reads memory that is not its own, but almost every process gives the same result. A real difference
+    occurs in every process.
     """
     for _ in range(AGAIN):
         with Peer(python) as peer:
@@ -142,10 +142,10 @@ def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
 
 
 def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
-    """Return the differences in the facts, then the first event that differs, as `trace`.
+    """Return the fields that differ, then the first event that differs, as `trace`.
 
-    A run that did not return differs in its `error`. If the reference runtime stops code that STATEK runs, both are
-    compared until then, and their `ending`.
+    A run that did not return differs in its `error`. If the reference runtime stops code that STATEK runs, the two are
+    compared up to that point, and by their `ending`.
     """
     stop = ending(reference)
     if stop is not None:
@@ -174,11 +174,11 @@ def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) ->
 
 
 _LONGEST: Final = 600
-"""Maximum number of characters of a value."""
+"""The maximum length of a value."""
 
 
 def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield the differences, version by version, then the totals."""
+    """Yield the differences by version, then the totals."""
     for matrix in matrices:
         for row in matrix.rows:
             yield from _row_lines(matrix.version, row)
@@ -196,9 +196,9 @@ def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
 
 DIFFERS_IN: Final = {
     Verdict.DIFFERS: "differs in",
-    Verdict.VARIES: f"differed by chance and then agreed in {AGAIN} new processes; it differed in",
+    Verdict.VARIES: f"differed once, then agreed in {AGAIN} new processes; the difference was in",
 }
-"""How the sentence about a scenario with differences continues."""
+"""The rest of the sentence about a scenario with differences."""
 
 
 def _row_lines(version: str, row: Row) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _row_lines(version: str, row: Row) -> Iterator[str]:
 
 
 def value_lines(difference: Difference) -> Iterator[str]:
-    """Yield both values of a field, from shortly before the place where they differ."""
+    """Yield a field's two values, starting shortly before the point where they differ."""
     ours, theirs = _shown(difference.reference), _shown(difference.installed)
     start = _common_start(ours, theirs)
     yield f"    reference: {_cut(ours, start)}"
@@ -227,7 +227,7 @@ def _shown(value: JSON) -> str:
 
 
 def _common_start(left: str, right: str) -> int:
-    """Return where to begin to show two strings: 80 characters before the place where they differ."""
+    """Return where to start showing two strings: 80 characters before the point where they differ."""
     same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
     return max(0, same - 80)
 
@@ -238,12 +238,12 @@ def _cut(text: str, start: int) -> str:
 
 
 NOT_RUN: Final = "-"
-"""Stands for the verdict of a scenario that does not apply to a release."""
+"""The placeholder for a scenario that does not apply to a release."""
 _WIDTH: Final = 100
 
 
 def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
-    """Return the verdicts of every scenario, one per release, in the order of the releases."""
+    """Return each scenario's verdicts, one per release, in release order."""
     found: dict[str, list[str]] = {}
     for column, matrix in enumerate(matrices):
         for row in matrix.rows:
@@ -252,7 +252,7 @@ def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
 
 
 def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a table of the scenarios that do not agree on all of their releases, and the number of the others."""
+    """Yield a table of the scenarios that do not agree on all of their releases, and the number of those that do."""
     found = verdicts(matrices)
     shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
     if shown:

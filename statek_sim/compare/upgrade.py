@@ -1,6 +1,6 @@
-"""The changes from one side to another, as values, each under the subject of the rule that causes it.
+"""The changes from one side to the other, grouped by the subject of the rule that causes them.
 
-Probes measure what a preset allows on each side: small jobs that continue until the harness stops them.
+Probes measure what a preset allows on each side: they are small jobs that continue until the harness stops them.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from statek_sim.values import JSON, as_json, record
 OTHER: Final = "Other rules"
 
 _RULES_OF: Final = {
-    "How long a job may go on": ("limit_extension", "difficulty_extends_tokens"),
+    "How long a job may run": ("limit_extension", "difficulty_extends_tokens"),
     "What counts as an exception": ("console_error_belongs_to", "harness_error_counts"),
     "Dialogs": ("message_may_end_chat_log",),
     "Warmup": ("as_tool_binds_assignment",),
     "Waiting for futures": ("waiting_job_is_dormant", "warmup_wait_pass_seconds"),
-    "Notifications and results of subtasks": (
+    "Subtask notifications and results": (
         *("plain_notifications", "notifications_before_request"),
         "notification_takes_console_position",
     ),
     "Error handlers": ("latest_input_is_bound",),
-    "Jobs beside each other": ("prints_stay_apart",),
-    "What a value becomes in the store": ("storage",),
-    "Providers and their settings": ("settings_before_names",),
-    "Tools offered to the model and the size of requests": (
+    "Parallel jobs": ("prints_stay_apart",),
+    "How values are stored": ("storage",),
+    "Provider settings": ("settings_before_names",),
+    "Tools offered to the model, and request size": (
         *("internal_tools_offered", "union_hints_in_schema"),
         "system_tools",
     ),
 }
 SUBJECTS: Final = {rule: subject for subject, rules in _RULES_OF.items() for rule in rules}
-"""The subject of every rule, in the order of the report."""
+"""Each rule's subject, in report order."""
 
 
 def subject_of(causes: Sequence[str]) -> str:
-    """Return the subject of a change with these causes: the first of their subjects in the report's order."""
+    """Return the subject of a change with these causes: the first of their subjects in report order."""
     return min((SUBJECTS.get(cause, OTHER) for cause in causes), key=[*_RULES_OF, OTHER].index, default=OTHER)
 
 
@@ -65,7 +65,7 @@ _KINDS: Final = ("stops", "releases", "stops earlier", "stops later", "ends othe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule on which the sides differ: its values, and its description with the source."""
+    """A rule that differs between the sides: its values, and its description with the source."""
 
     name: str
     before: str
@@ -75,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """All changes under one subject. `rules` are the subject's own rules; a change may have other causes too."""
+    """All changes under one subject. `rules` are the subject's own rules; a change may also have other causes."""
 
     subject: str
     rules: tuple[Rule, ...]
@@ -84,14 +84,14 @@ class Section:
     stops: tuple[Stop, ...]
 
     def stop_counts(self) -> dict[str, int]:
-        """Return how many jobs the upgrade stops, releases, stops earlier and so on, under the preset."""
+        """Return how many jobs the upgrade stops, releases, stops earlier and so on under the preset."""
         counts = {kind: sum(stop.kind == kind for stop in self.stops) for kind in _KINDS}
         return {kind: count for kind, count in counts.items() if count}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """Two sides and what changes between them. `unseen` are differing rules that no scenario shows."""
+    """Two sides and the changes between them. `unseen` are differing rules that no scenario shows."""
 
     before: Side
     after: Side
@@ -103,12 +103,12 @@ class Upgrade:
 
     @property
     def changed(self) -> int:
-        """Number of scenarios that behave differently."""
+        """The number of scenarios that behave differently."""
         return sum(len(section.changes) for section in self.sections)
 
     @property
     def resized(self) -> int:
-        """Number of scenarios that only send another number of bytes."""
+        """The number of scenarios that differ only in the number of bytes sent."""
         return sum(len(section.resized) for section in self.sections)
 
 
@@ -118,7 +118,7 @@ def upgrade_between(
     scenarios: Sequence[Scenario],
     preset: str,
 ) -> Upgrade:
-    """Run every scenario that applies to one of the sides on both sides, and return what changes."""
+    """Run every scenario that applies to either side on both sides, and return the changes."""
     chosen = [scenario for scenario in scenarios if comparable(scenario, before, after)]
     changes, resized = find_changes(chosen, before, after)
     stops = find_stops(chosen, before, after, preset)
@@ -172,12 +172,12 @@ def _sections(
 
 
 MOST: Final = 100
-"""Maximum answer of a probe."""
+"""A probe's maximum answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question about a preset: a scenario, and a function that reads the answer from the record of its run.
+    """A question about a preset: a scenario, and a function that reads the answer from its run's record.
 
     The answer is None if the harness never stopped the job.
     """
@@ -189,7 +189,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with the answers of both sides; None means more than `MOST`."""
+    """A question with both sides' answers; None means more than `MOST`."""
 
     question: str
     before: int | None
@@ -197,7 +197,7 @@ class Answer:
 
 
 def answers(before: Side, after: Side, preset: str) -> Iterator[Answer]:
-    """Run every probe on both sides under a preset, and yield the answers."""
+    """Run every probe on both sides under a preset and yield the answers."""
     for number, probe in enumerate(PROBES):
         text = ScenarioText.model_validate(
             {"id": f"probe-{number}", "title": probe.question, **probe.scenario}
@@ -252,9 +252,9 @@ def _worker(code: str, **agent: object) -> dict[str, Any]:
 
 PROBES: Final = (
     Probe("follow-up messages until the harness stops the chat", _CHAT, _follow_ups),
-    Probe("LLM calls of a job that works on and on", _worker("print('still at it')"), _llm_calls),
+    Probe("LLM calls by a job that never finishes", _worker("print('still at it')"), _llm_calls),
     Probe(
-        "approximate tokens of 5 LLM calls with all of STATEK's tools offered",
+        "approximate tokens for 5 LLM calls with all of STATEK's tools offered",
         {
             **_worker("print('still at it')", tools_scope="ALL"),
             # The fifth reply ends the job; the preset does not matter here.
@@ -263,9 +263,9 @@ PROBES: Final = (
         },
         lambda record: record.usage.approx_tokens,
     ),
-    Probe("LLM calls of a job whose code always fails", _worker("1 / 0"), _llm_calls),
+    Probe("LLM calls by a job whose code always fails", _worker("1 / 0"), _llm_calls),
     Probe(
-        "LLM calls of a job whose code is silent, and fails every third time",
+        "LLM calls by a job whose code prints nothing and fails every third time",
         {
             **_worker("x = 1"),
             "script": {
@@ -278,7 +278,7 @@ PROBES: Final = (
         _llm_calls,
     ),
 )
-"""The probes: how long chats and jobs may continue."""
+"""The probes: how long chats and jobs may run."""
 
 
 SCHEMA = "statek-sim/compare@1"
@@ -288,7 +288,7 @@ def comparison_json(
     upgrade: Upgrade | None,
     packages: Sequence[VersionMatrix],
 ) -> dict[str, JSON]:
-    """Return the changes between the sides, and how each release's package compares with the reference runtime."""
+    """Return the changes between the sides and how each release's package compares with the reference runtime."""
     return {
         "schema": SCHEMA,
         "upgrade": None if upgrade is None else _upgrade(upgrade),
@@ -332,7 +332,7 @@ def _rule(rule: Rule) -> JSON:
 
 
 def _found(found: Change | Resized | Stop) -> dict[str, JSON]:
-    """Return suite, scenario and causes of a finding."""
+    """Return a finding's suite, scenario and causes."""
     return {"suite": found.scenario.suite, "scenario": found.scenario.id, **record(found, "causes")}
 
 

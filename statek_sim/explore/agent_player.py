@@ -247,7 +247,7 @@ def limits_hold(run: AgentVariation) -> str | None:
     for name, job in run.record.jobs.items():
         most = limits_in_force(harness.limits, completions.get(name), harness.rule).max_turns
         if most is not None and job.turns > most + 1:
-            return f"{name} takes {job.turns} turns, and may take {most:g}"
+            return f"{name} takes {job.turns} turns, expected at most {most:g}"
     return None
 
 

@@ -490,9 +490,9 @@ def test_a_comparison_is_shown_and_written(shell: Shell) -> None:
     shell.write("a.yaml", "scenarios:\n" + CHAT)
     ran = shell("compare", "1.2.7", "1.4.2", "a.yaml", "--json", "out.json", "--markdown", "out.md")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("STATEK 1.2.7 -> 1.4.2: what changes\n")
+    assert ran.out.startswith("STATEK 1.2.7 -> 1.4.2: changes\n")
     assert json.loads((shell.folder / "out.json").read_text())["upgrade"]["changed"] == 1
-    assert (shell.folder / "out.md").read_text().startswith("# STATEK 1.2.7 -> 1.4.2: what changes\n")
+    assert (shell.folder / "out.md").read_text().startswith("# STATEK 1.2.7 -> 1.4.2: changes\n")
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def test_changes_come_under_their_subjects_with_their_causes(tmp_path: Path) -> 
     }
     assert told == {
         # The stop itself is no exception any more: a second reason for the chat to look different.
-        "How long a job may go on": [("chat", ("limit_extension", "harness_error_counts"))],
+        "How long a job may run": [("chat", ("limit_extension", "harness_error_counts"))],
         "What counts as an exception": [("silent", ("console_error_belongs_to",))],
-        "Tools offered to the model and the size of requests": [],
+        "Tools offered to the model, and request size": [],
     }
     assert (report.scenarios, report.changed, report.resized) == (4, 2, 1)
 
@@ -33,7 +33,7 @@ def test_a_scenario_that_only_sends_other_bytes_is_told_apart(tmp_path: Path) ->
     (section,) = [
         one
         for one in report_of(tmp_path, "1.2", "1.4").sections
-        if one.subject == "Tools offered to the model and the size of requests"
+        if one.subject == "Tools offered to the model, and request size"
     ]
     (resized,) = section.resized
     assert (resized.scenario.id, resized.causes) == ("tools", ("system_tools",))

@@ -300,7 +300,7 @@ def test_what_differs_is_asked_again_in_processes_of_its_own(
     assert found.failed is (verdict is Verdict.DIFFERS)
     assert Asked.outcomes == []
     told = {
-        Verdict.VARIES: "differed by chance and then agreed in 2 new processes; it differed in",
+        Verdict.VARIES: "differed once, then agreed in 2 new processes; the difference was in",
         Verdict.DIFFERS: "differs in",
     }
     assert next(matrix_lines([found])) == f"{ENDLESS.id} on 1.2.7: {told[verdict]} ending"

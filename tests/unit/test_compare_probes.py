@@ -9,7 +9,7 @@ from statek_sim.compare.upgrade import answers
 from tests.tables import table_test
 
 FOLLOW_UPS = "follow-up messages until the harness stops the chat"
-SILENT = "LLM calls of a job whose code is silent, and fails every third time"
+SILENT = "LLM calls by a job whose code prints nothing and fails every third time"
 
 
 def asked(before: str, after: str, preset: str) -> dict[str, tuple[int | None, int | None]]:
@@ -30,7 +30,7 @@ def test_silent_turns_cost_a_job_its_life_in_1_2_5() -> None:
 
 
 def test_a_job_that_works_on_is_stopped_one_call_after_its_turns() -> None:
-    assert asked("1.4", "1.4", "default")["LLM calls of a job that works on and on"] == (6, 6)
+    assert asked("1.4", "1.4", "default")["LLM calls by a job that never finishes"] == (6, 6)
 
 
 def test_what_is_not_stopped_within_the_probes_reach_has_no_number(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_what_is_not_stopped_within_the_probes_reach_has_no_number(tmp_path: Pat
     found = asked("1.2.7", "1.4.2", str(generous))
     assert [question for question, numbers in found.items() if numbers == (None, None)] == [
         FOLLOW_UPS,
-        "LLM calls of a job that works on and on",
-        "LLM calls of a job whose code always fails",
+        "LLM calls by a job that never finishes",
+        "LLM calls by a job whose code always fails",
         SILENT,
     ]

@@ -52,10 +52,10 @@ def report(tmp_path: Path) -> Upgrade:
 
 def test_the_terminal_begins_with_what_the_preset_allows_and_what_changes(report: Upgrade) -> None:
     lines = shown(report)
-    assert lines[0] == "STATEK 1.2.7 -> 1.4.2: what changes"
+    assert lines[0] == "STATEK 1.2.7 -> 1.4.2: changes"
     assert "follow-up messages until the harness stops the chat                       6      3  <-" in lines
-    assert "How long a job may go on                                     1  stops 1 job" in lines
-    assert "Tools offered to the model and the size of requests          0  no job changes" in lines
+    assert "How long a job may run                                1  stops 1 job" in lines
+    assert "Tools offered to the model, and request size          0  no jobs change" in lines
 
 
 def test_a_change_is_told_with_both_outcomes_its_reason_and_its_source(report: Upgrade) -> None:
@@ -99,20 +99,20 @@ def test_of_many_changes_the_terminal_tells_some_and_names_the_others(tmp_path: 
 def test_rules_without_a_scenario_are_told_at_the_end(tmp_path: Path) -> None:
     lines = shown(report_of(tmp_path, "docs", "1.4.2", text=PLAIN))
     assert any(line.endswith("no difference") for line in lines)
-    told = " ".join(lines).partition("Rules that differ and that none of these scenarios shows: ")[2]
+    told = " ".join(lines).partition("Differing rules that none of these scenarios shows: ")[2]
     assert "limit_extension" in told
 
 
 def test_rules_that_no_scenario_shows_are_explained_behind_what_differs(report: Upgrade) -> None:
     lines = shown(report)
-    title = lines.index("Rules that differ and that none of these scenarios shows")
+    title = lines.index("Differing rules that none of these scenarios shows")
     assert any(" -> " in line for line in lines[title + 1 :])
 
 
 def test_markdown_tells_every_aspect_in_a_table(report: Upgrade) -> None:
     lines = markdown(report)
     assert "| follow-up messages until the harness stops the chat | 6 | 3 | &lt;- |" in lines
-    assert "| main, to the user | number 4 of 4: Fine. | 3 in all |" in lines
+    assert "| main, to the user | number 4 of 4: Fine. | 3 in total |" in lines
     assert "because of limit_extension" in lines
 
 
@@ -131,7 +131,7 @@ def test_json_has_the_raw_values_and_can_be_written(report: Upgrade) -> None:
 def test_a_change_says_whether_the_real_package_does_so_too(tmp_path: Path) -> None:
     scenarios = load(tmp_path, CHAT + SILENT + TOOLS)
     report = upgrade_between(side_named("1.2.7"), side_named("1.4.2"), scenarios, "default")
-    assert "      real packages: 1.2.7 does so" in shown(report, PACKAGE)
+    assert "      real packages: 1.2.7 does the same" in shown(report, PACKAGE)
     package = comparison_json(report, (PACKAGE,))["versions"]
     assert isinstance(package, dict)
     verdicts = {"chat": "agree", "silent": "differs", "tools": "varies"}
@@ -149,7 +149,7 @@ def test_every_rule_has_a_subject() -> None:
 
 
 def test_what_several_rules_cause_comes_under_the_first_of_their_subjects() -> None:
-    assert subject_of(["limit_extension"]) == "How long a job may go on"
-    assert subject_of(["system_tools", "plain_notifications"]) == "Notifications and results of subtasks"
-    assert subject_of(["system_tools"]) == "Tools offered to the model and the size of requests"
+    assert subject_of(["limit_extension"]) == "How long a job may run"
+    assert subject_of(["system_tools", "plain_notifications"]) == "Subtask notifications and results"
+    assert subject_of(["system_tools"]) == "Tools offered to the model, and request size"
     assert subject_of(["a rule of the future"]) == subject_of([]) == OTHER

@@ -26,9 +26,9 @@ def test_an_ending_comes_first_with_the_counts_that_differ(tmp_path: Path) -> No
     assert (second.about, second.before, second.after) == (
         "main, to the user",
         "number 4 of 4: Fine.",
-        "3 in all",
+        "3 in total",
     )
-    assert second.sentence(second.after) == "main, to the user: 3 in all"
+    assert second.sentence(second.after) == "main, to the user: 3 in total"
 
 
 def test_an_exit_is_told_with_its_value(tmp_path: Path) -> None:
@@ -44,12 +44,12 @@ def test_an_exit_is_told_with_its_value(tmp_path: Path) -> None:
         (
             "{code: c = 3}, {code: exit('done')}",
             "ends early: 1 scripted reply was never used",
-            "goes to its end",
+            "finishes",
         ),
         (
             "{code: c = 3}",
-            "goes to its end",
-            "goes on: asks the model for reply 5, which the scenario does not have",
+            "finishes",
+            "continues: requests reply 5, which the scenario does not have",
         ),
     ],
 )
