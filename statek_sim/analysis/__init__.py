@@ -1,7 +1,7 @@
-"""Usage analysis of runs: the usage of scenarios, the effects of STATEK's estimate, and fitting limits.
+"""Analyses runs: scenario usage, the effects of STATEK's estimate, and suitable limits.
 
-`run_usage` usage and costs of runs · `limits` effects and needed values of a preset's limits · `calibration` the token
-limit for a budget · `corpus_model` the ratio of estimate and measured tokens in 15 languages and kinds of text.
+`run_usage` usage and costs · `limits` a preset's limits: effects and needed values · `calibration` the token limit for
+a budget · `corpus_model` the ratio of estimated to measured tokens in 15 languages and text types.
 """
 
 from __future__ import annotations

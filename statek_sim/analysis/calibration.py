@@ -1,8 +1,8 @@
-"""Finds the STATEK_MAX_TOKEN_USAGE with which the real usage of scenarios stays within a budget.
+"""Finds the STATEK_MAX_TOKEN_USAGE that keeps scenarios' real usage within a budget.
 
-STATEK compares its estimate with the limit after each call. So the module runs each scenario with different limits, and
-finds the largest limit with which no job exceeds the budget, including the job's last call. For a scenario that stays
-within the budget without a limit, the limit is projected from the ratio of estimate and real usage (`projected`).
+STATEK compares its estimate with the limit after each call, so this module runs each scenario with different limits to
+find the largest one with which no job exceeds the budget, including its last call. For a scenario that stays within the
+budget without a limit, the limit is projected from the ratio of estimated to real usage (`projected`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from statek_sim.harness.usage_basis import UsageBasis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioLimit:
-    """The largest limit with which the jobs of a scenario stay within the budget.
+    """The largest limit with which a scenario's jobs stay within the budget.
 
-    `limit` is None if even the first call exceeds the budget. `usage` is the largest real usage of a job without a
-    token limit, and `estimate` STATEK's estimate for this job.
+    `limit` is None if even the first call exceeds the budget. `usage` is the largest real usage of any job without a
+    token limit, and `estimate` is STATEK's estimate for that job.
     """
 
     scenario: str
@@ -33,9 +33,9 @@ class ScenarioLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """A job that the recommended limit stops after `calls` of the `of` calls that it makes without a limit.
+    """A job that the recommended limit stops after `calls` of the `of` calls it makes without a limit.
 
-    `usage` is the job's usage when it is stopped. `needlessly` is whether it would fit the budget without a limit.
+    `usage` is the job's usage when it is stopped. `needlessly` is whether it stays within the budget without a limit.
     """
 
     scenario: str
@@ -48,10 +48,10 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The recommended `limit`, with which the share `keep` of the scenarios stays within `budget` tokens.
+    """The recommended `limit`, which keeps a fraction `keep` of the scenarios within `budget` tokens.
 
-    `basis` is the count of tokens to which the budget applies. `over` are the scenarios that still exceed the budget,
-    and `unknown` those whose provider did not report every call.
+    `basis` is the token count that the budget applies to. `over` are the scenarios that still exceed the budget, and
+    `unknown` are those whose provider did not report every call.
     """
 
     budget: int
@@ -71,7 +71,7 @@ def calibrate(
     basis: UsageBasis = UsageBasis.MEASURED,
     keep: float = 1.0,
 ) -> Calibration:
-    """Return the limit with which a share `keep` of these scenarios stays within `budget` tokens.
+    """Return the limit that keeps a fraction `keep` of these scenarios within `budget` tokens.
 
     Raises `BadInput` if no scenario has such a limit, for example because the provider reported no tokens.
     """
@@ -103,7 +103,7 @@ def calibrate(
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the largest of the sorted `values` that has at most this `share` of them below it; the smallest for 0."""
+    """Return the largest of the sorted `values` with at most this fraction of them below it; for 0, the smallest."""
     return values[min(int(share * len(values) + 1e-9), len(values) - 1)]
 
 
@@ -121,13 +121,13 @@ def _scenario_limit(
 
 
 def _projected(free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int:
-    """Return the budget converted to STATEK's estimate, by the lowest ratio of estimate to usage of a job."""
+    """Convert the budget to STATEK's estimate, using the lowest ratio of estimate to usage of any job."""
     rates = [(ending.approx_tokens, ending.tokens(basis) or 0) for ending in free.values() if ending.calls]
     return min(budget * approx // real for approx, real in rates if real)
 
 
 def _largest(replay: Replay, free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int | None:
-    """Return the largest limit with which no job exceeds the budget; None if a job exceeds it even with 0."""
+    """Return the largest limit with which no job exceeds the budget, or None if one does even with 0."""
 
     def kept(limit: int) -> bool:
         worst = _worst(replay.endings(_limits(replay, limit)), basis)
@@ -144,7 +144,7 @@ def _effect(
     budget: int,
     basis: UsageBasis,
 ) -> tuple[tuple[Stopped, ...], tuple[str, ...]]:
-    """Return the jobs that the limit stops, and the scenarios that still exceed the budget with the limit."""
+    """Return the jobs that the limit stops, and the scenarios that still exceed the budget."""
     stopped: list[Stopped] = []
     over: list[str] = []
     for replay in replays:
@@ -176,7 +176,7 @@ def _was_answered(endings: Mapping[str, Ending]) -> bool:
 
 
 def _worst(endings: Mapping[str, Ending], basis: UsageBasis) -> Ending | None:
-    """Return the job with the largest usage; None without an answered job, or if the usage of a job is unknown."""
+    """Return the job with the largest usage, or None if no job was answered or any job's usage is unknown."""
     answered = [ending for ending in endings.values() if ending.calls]
     if not answered or any(ending.tokens(basis) is None for ending in answered):
         return None

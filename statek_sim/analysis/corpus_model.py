@@ -1,8 +1,8 @@
-"""A corpus of dialogues in several languages and kinds of text, as scenarios, and the table of their results.
+"""A corpus of dialogues in several languages and text types, as scenarios, and a table of their results.
 
 Every text has the same five exchanges. Its scenarios are dialogues of 1, 5 or 20 turns, with and without tools. Of four
-tools, one is used and three are only offered, as is common for agents. The table has STATEK's estimate divided by the
-measured tokens for each text and kind of scenario.
+tools, one is used and three are only offered, as is common for agents. The table shows STATEK's estimate divided by the
+measured tokens for each text and dialogue type.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ KINDS: Final = (
     "base64",
     "long-identifiers",
 )
-"""The names of the texts' files, in the order of the table."""
+"""The text file names, in table order."""
 
 PARCEL: Final = "{parcel}"
-"""Placeholder for a parcel's number in the texts."""
+"""The placeholder for a parcel number in the texts."""
 
 _FOLDER: Final = Path(__file__).parent / "corpus"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question of the user, the record that a tool returns about it, and the model's answer."""
+    """A user's question, the record that a tool returns for it, and the model's answer."""
 
     ask: str
     record: str
@@ -56,7 +56,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """The text of one language or kind: its name, the agent's prompt, and the exchanges in order."""
+    """The text for one language or type: its name, the agent's prompt, and the exchanges in order."""
 
     key: str
     name: str
@@ -64,7 +64,7 @@ class Text:
     exchanges: tuple[Exchange, ...]
 
     def exchange(self, number: int) -> Exchange:
-        """Return exchange `number`, from 0; after the last exchange they repeat, about another parcel."""
+        """Return exchange `number`, from 0; after the last one, the exchanges repeat with another parcel."""
         found = self.exchanges[number % len(self.exchanges)]
         parcel = f"PL-{4401 + number // len(self.exchanges)}"
         return Exchange(*(part.replace(PARCEL, parcel) for part in (found.ask, found.record, found.answer)))
@@ -72,9 +72,9 @@ class Text:
 
 @functools.cache
 def text_of(key: str) -> Text:
-    """Return the texts of one language or kind, from `corpus/KEY.yaml`.
+    """Return the text for one language or type, from `corpus/KEY.yaml`.
 
-    With `like`, a file has only the records, and the texts of another file.
+    A file with `like` contains only records and uses another file's texts.
     """
     root = parse((_FOLDER / f"{key}.yaml").read_text("utf-8"))
     written: Any = None if root is None else node_value(root)
@@ -89,7 +89,7 @@ def text_of(key: str) -> Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """The usage of one text in each cell of the table."""
+    """A text's usage in each table cell."""
 
     key: str
     name: str
@@ -108,14 +108,14 @@ class CorpusRow:
 
 @dataclass(frozen=True, slots=True)
 class CorpusTable:
-    """The rows of all texts in order, and the label of the tokenizer that measured them."""
+    """The rows for all texts in order, and the label of the tokenizer that measured them."""
 
     rows: tuple[CorpusRow, ...]
     tokenizer: str
 
 
 def corpus_table(analysis: UsageAnalysis) -> CorpusTable:
-    """Return the table for the usage analysis of all scenarios of the corpus."""
+    """Return the table for a usage analysis of all corpus scenarios."""
     uses = {scenario.id: scenario.use for scenario in analysis.scenarios}
     rows = tuple(
         CorpusRow(
@@ -130,7 +130,7 @@ def corpus_table(analysis: UsageAnalysis) -> CorpusTable:
 
 SUITE: Final = "corpus"
 TURNS: Final = (1, 5, 20)
-"""The lengths of the dialogues in user messages."""
+"""The dialogue lengths, in user messages."""
 
 DEFAULT_MODEL: Final = "gpt-4o"
 
@@ -139,28 +139,28 @@ _HERE: Final = Path(__file__)
 
 
 class Cell(NamedTuple):
-    """A column of the table: the number of turns of a dialogue, and whether the model has tools."""
+    """A table column: a dialogue's number of turns, and whether the model has tools."""
 
     turns: int
     tools: bool
 
     @property
     def name(self) -> str:
-        """The name of the cell, such as `5-tools` or `20-plain`."""
+        """The cell's name, such as `5-tools` or `20-plain`."""
         return f"{self.turns}-{'tools' if self.tools else 'plain'}"
 
 
 CELLS: Final = tuple(Cell(turns, tools) for tools in (False, True) for turns in TURNS)
-"""All cells, in the order of the table's columns."""
+"""All cells, in table column order."""
 
 
 def corpus_scenarios(model: str = DEFAULT_MODEL) -> tuple[Scenario, ...]:
-    """Return all scenarios of the corpus for an agent with this model, without limits."""
+    """Return all corpus scenarios for an agent with this model, without limits."""
     return tuple(_scenario(text_of(key), cell, model) for key in KINDS for cell in CELLS)
 
 
 def scenario_id(key: str, cell: Cell) -> str:
-    """Return the id of a string's scenario in one cell of the table."""
+    """Return the id of a text's scenario in a table cell."""
     return f"{key}-{cell.name}"
 
 
@@ -199,7 +199,7 @@ def _scenario(text: Text, cell: Cell, model: str) -> Scenario:
 
 
 def _ask(text: Text, number: int, cell: Cell) -> str:
-    """Return the user's message; without a tool to look the record up, the user includes it."""
+    """Return the user's message; without a lookup tool, it includes the record."""
     exchange = text.exchange(number)
     return exchange.ask if cell.tools else f"{exchange.ask}\n\n{exchange.record}"
 

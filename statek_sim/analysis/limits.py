@@ -1,7 +1,7 @@
-"""The effects of a preset's limits on scenarios.
+"""How a preset's limits affect scenarios.
 
-The module finds where limits stop jobs, where they would stop them if tokens were counted with a tokenizer, and how
-much of each limit a scenario needs. The needed value of a limit is the smallest value that does not stop the scenario.
+This module finds where limits stop jobs, where they would stop them if tokens were counted with a tokenizer, and how
+much of each limit a scenario needs: the smallest value that does not stop it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class Judgement(StrEnum):
-    """How STATEK's estimate affects a job, compared with another count of tokens."""
+    """How STATEK's estimate affects a job, compared with another token count."""
 
     SAME = "same"
     FALSE_STOP = "false stop"
-    """The estimate stops the job although the other count would let the job continue."""
+    """The estimate stops the job, although the other count would let it continue."""
 
     LATE_STOP = "late stop"
-    """The job continues although the other count would stop it."""
+    """The job continues, although the other count would stop it."""
 
     UNKNOWN = "not reported"
-    """Unknown, because the provider did not report every call of the job."""
+    """Unknown, because the provider did not report every call in the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A job's ending with another count of tokens, compared with its ending with STATEK's estimate.
+    """A job's ending with another token count, compared with its ending with STATEK's estimate.
 
     `turns` and `tokens` (measured) are the differences, negative for fewer. `at_least` is whether the job would
-    have continued, but its script ended.
+    have continued but ran out of scripted replies.
     """
 
     basis: UsageBasis
@@ -53,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStops:
-    """A job of a scenario under a preset: its ending with STATEK's estimate, and with other counts of tokens."""
+    """A scenario's job under a preset: its ending with STATEK's estimate and with other token counts."""
 
     scenario: str
     preset: str
@@ -64,7 +64,7 @@ class JobStops:
 
     @property
     def differs(self) -> bool:
-        """Whether another count of tokens would change the job's ending."""
+        """Whether another token count would change the job's ending."""
         return any(
             comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
             for comparison in self.comparisons
@@ -75,7 +75,7 @@ OTHERS = (UsageBasis.MEASURED, UsageBasis.REPORTED)
 
 
 def compare_stops(replays: Sequence[Replay]) -> tuple[JobStops, ...]:
-    """Run each scenario with every count of tokens, and return the comparison for each job, in order."""
+    """Run each scenario with every token count, and return the comparison for each job, in order."""
     return tuple(job for replay in replays for job in _jobs(replay))
 
 
@@ -109,9 +109,9 @@ def _comparison(basis: UsageBasis, ending: Ending, other: Ending) -> Comparison:
 
 
 def judge(ending: Ending, other: Ending) -> Judgement:
-    """Return the effect of STATEK's estimate: `ending` is the job's ending with it, `other` that with another count.
+    """Return the effect of STATEK's estimate; `ending` is the job's ending with it, `other` with another count.
 
-    If both end after the same call by a limit, even by different ones, the effect is the same.
+    If limits, even different ones, end both after the same call, the effect is the same.
     """
     if ending.calls == other.calls and {ending.stop, other.stop} <= LIMITS:
         return Judgement.SAME
@@ -128,11 +128,11 @@ SCRIPT_ENDS = "script ends"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitNeed:
-    """The value that a scenario needs of one limit, while the preset's other limits apply.
+    """The value that a scenario needs for one limit while the preset's other limits apply.
 
-    `needed` is the smallest value with which the limit stops no job, and `value` the preset's value, None for
+    `needed` is the smallest value with which the limit stops no job, and `value` is the preset's value, None for
     unlimited. `then` is how the run ends with `needed`. `stated` is whether the scenario sets the limit itself,
-    so that presets do not change it.
+    so presets do not change it.
     """
 
     limit: LimitName
@@ -143,12 +143,12 @@ class LimitNeed:
 
     @property
     def enough(self) -> bool:
-        """Whether the preset's value does not stop the scenario."""
+        """Whether the preset's value is enough for the scenario."""
         return self.value is None or self.value >= self.needed
 
     @property
     def used(self) -> float:
-        """The share of the limit that the scenario needs; infinite for a limit of 0 that is too small."""
+        """The fraction of the limit that the scenario needs; infinite if the limit is 0 and too small."""
         if self.value is None or not self.needed:
             return 0.0
         return self.needed / self.value if self.value else float("inf")
@@ -156,9 +156,9 @@ class LimitNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The outcome of a scenario under a preset, and the value that it needs of each limit.
+    """A scenario's outcome under a preset, and the value it needs for each limit.
 
-    `binds` is the limit that stops the scenario, or else the limit of which it uses the largest share, or None.
+    `binds` is the limit that stops the scenario, or else the limit it comes closest to, or None.
     """
 
     scenario: str
@@ -170,12 +170,12 @@ class Sensitivity:
 
 
 def sensitivities(replays: Sequence[Replay]) -> tuple[Sensitivity, ...]:
-    """Return the sensitivity of each scenario, in order; each scenario is run a few dozen times."""
+    """Return each scenario's sensitivity, in order; each scenario runs a few dozen times."""
     return tuple(map(sensitivity, replays))
 
 
 def sensitivity(replay: Replay) -> Sensitivity:
-    """Return the outcome of a scenario, and the value that it needs of each limit."""
+    """Return a scenario's outcome and the value it needs for each limit."""
     endings = replay.endings()
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
     needs = tuple(_need(replay, limit) for limit in LimitName)
@@ -190,7 +190,7 @@ def sensitivity(replay: Replay) -> Sensitivity:
 
 
 def smallest(fits: Callable[[int], bool], highest: int) -> int:
-    """Return the smallest value from 0 to `highest` for which `fits` is true, by bisection.
+    """Find the smallest value from 0 to `highest` for which `fits` is true, by bisection.
 
     `fits` must be monotonic, and true for `highest`.
     """
@@ -204,7 +204,7 @@ def smallest(fits: Callable[[int], bool], highest: int) -> int:
 
 
 def outcome(endings: Mapping[str, Ending]) -> str:
-    """Return how a run ended: the name of a limit, the type of an error, `script ends`, or `finishes`."""
+    """Return how a run ended: a limit's name, an error type, `script ends`, or `finishes`."""
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
     if stops:
         return str(stops[0])
@@ -275,7 +275,7 @@ class Ending:
     failure: str | None
 
     def tokens(self, basis: UsageBasis) -> int | None:
-        """Return the job's tokens by one of the counts; None if the provider did not report every call."""
+        """Return the job's tokens by one of the counts, or None if the provider did not report every call."""
         match basis:
             case UsageBasis.BYTES:
                 return self.approx_tokens
@@ -287,9 +287,9 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """Runs a scenario repeatedly under one profile and preset, with different limits or counts of tokens.
+    """Runs a scenario repeatedly under one profile and preset, with different limits or token counts.
 
-    `tokenizers` take precedence over the included ones. Limits that the scenario sets itself always apply.
+    `tokenizers` take precedence over the included ones. Limits set by the scenario always apply.
     """
 
     scenario: Scenario
@@ -304,7 +304,7 @@ class Replay:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits in force: those of the scenario, and the preset's for the rest."""
+        """The limits in force: the scenario's own, and the preset's for the rest."""
         settings = settings_of(self.scenario, preset=self.preset)
         return scenario_harness(self.scenario, self.profile, settings, preset=self.preset).limits
 
@@ -315,9 +315,10 @@ class Replay:
     def endings(
         self, limits: HarnessLimits | None = None, basis: UsageBasis = UsageBasis.BYTES
     ) -> Mapping[str, Ending]:
-        """Run the scenario, and return how each job ended that was answered or stopped, in order of creation.
+        """Run the scenario and return how each answered or stopped job ended, in creation order.
 
-        A script that is too short or not used up is not a failure, because other limits end jobs at other points.
+        A script that is too short or has unused replies is not a failure, because other limits end jobs at other
+        points.
         """
 
         def changed(harness: LLM_Harness) -> LLM_Harness:
@@ -330,7 +331,7 @@ class Replay:
         return {name: _ending(record, job) for name, job in record.jobs.items() if job.llm_calls or job.stop}
 
     def with_limit(self, limit: LimitName, value: int | None) -> HarnessLimits:
-        """Return the limits in force with one of them changed; None removes the limit."""
+        """Return the limits in force with one changed; None removes that limit."""
         changes: dict[str, int | None] = {limit.value: value}
         return replace(self.limits, **changes)  # type: ignore[arg-type]  # the limits' own names
 

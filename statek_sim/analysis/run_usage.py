@@ -1,4 +1,4 @@
-"""The usage, costs and tasks of finished scenarios, computed from their records in linear time."""
+"""Computes the usage, costs and tasks of finished scenarios from their records, in linear time."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from statek_sim.values import Message, ToolSpec
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
-    """Return the facts about each task of the results in order, grouped by suite.
+    """Return the data on each task in the results, in order and grouped by suite.
 
-    `cost` computes the cost of a request; the default uses the prices in the budgets of the scenario's agents.
+    `cost` computes a request's cost; the default uses the prices in the agents' budgets.
     """
     return [
         task
@@ -51,7 +51,7 @@ def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None)
 
 
 def _own_cost(scenario: ScenarioText) -> TaskCost | None:
-    """Return a function for the cost of requests by the prices in the agents' budgets; None without prices."""
+    """Return a function that computes request costs from the prices in the agents' budgets, or None without prices."""
     prices: dict[str, set[tuple[float | None, float | None]]] = {}
     for agent in scenario.agents.values():
         budget = agent.harness.budget
@@ -73,9 +73,9 @@ def _own_cost(scenario: ScenarioText) -> TaskCost | None:
 
 
 def cost_by(prices: PriceList) -> TaskCost:
-    """Return a function for the cost of requests, by the price rows for their model, of any provider.
+    """Return a function that computes request costs from the model's price rows, for any provider.
 
-    Raises `BadInput` for a model with two prices: a trace does not contain the provider.
+    Raises `BadInput` for a model with two prices, because a trace does not contain the provider.
     """
 
     def cost(model: str, prompt: int, completion: int) -> Decimal | None:
@@ -106,7 +106,7 @@ def analyse(
     tokenizers: TokenizerRegistry | None = None,
     preset: str | None = None,
 ) -> UsageAnalysis:
-    """Return the usage analysis of finished scenarios, in any order.
+    """Analyse the usage of finished scenarios, given in any order.
 
     `tokenizers` must be those that measured the runs. Only runs on the reference backend have calls to analyse.
     """
@@ -127,7 +127,7 @@ def analyse(
 def scenario_use(
     result: ScenarioResult, *, prices: PriceList = NO_PRICES, tokenizers: TokenizerRegistry | None = None
 ) -> ScenarioUse:
-    """Return the usage of one finished scenario, by job and turn."""
+    """Return a finished scenario's usage by job and turn."""
     jobs = tuple(_jobs(result.record, prices, tokenizers))
     return ScenarioUse(
         suite=result.scenario.suite,
@@ -160,7 +160,7 @@ def _jobs(record: RunRecord, prices: PriceList, tokenizers: TokenizerRegistry | 
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows the requests of a job: running sizes of its messages, and how many were already answered."""
+    """Follows a job's requests, tracking the sizes of its messages and how many were already answered."""
 
     requests: Sequence[LLMRequested]
     prices: PriceList
@@ -188,7 +188,7 @@ class _Reader:
         return TurnUse(turn=call.turn, model=call.model, provider=call.provider, use=use)
 
     def _follow(self, turn: int) -> None:
-        """Update the messages to those of a turn's request; a request may also remove messages."""
+        """Update the messages to those in a turn's request; a request may also remove messages."""
         while self.read < len(self.requests) and self.requests[self.read].turn <= turn:
             request = self.requests[self.read]
             self.read += 1
@@ -197,27 +197,27 @@ class _Reader:
             self.messages += request.new
 
     def _sizes(self, tokenizer: Tokenizer) -> Sizes:
-        """Return the total sizes of all messages."""
+        """Return the total size of all messages."""
         for message in self.messages[len(self.sums) :]:
             before = self.sums[-1] if self.sums else Sizes()
             self.sums.append(before.plus(message_sizes(message, tokenizer)))
         return self.sums[-1] if self.sums else Sizes()
 
     def _history(self) -> int:
-        """Return the bytes of messages that an earlier answered request carried, with separators."""
+        """Return the bytes of messages already sent in an earlier answered request, with separators."""
         if not self.carried:
             return 0
         return self.sums[self.carried - 1].json_bytes + _SEPARATOR * min(self.carried, len(self.messages) - 1)
 
     def _tool_sizes(self, tools: tuple[ToolSpec, ...], tokenizer: Tokenizer) -> ToolSizes:
-        """Return the sizes of the tools, which are the same in nearly all requests of a job."""
+        """Return the tools' sizes, which are the same in nearly all of a job's requests."""
         if tools is not self.tools:
             self.tools, self.tool_sizes = tools, ToolSizes.of(tools, tokenizer)
         return self.tool_sizes
 
 
 def _use(call: AnsweredCall, sizes: Sizes, tools: ToolSizes, history: int, prices: PriceList) -> Use:
-    """Return the usage of one call."""
+    """Return a call's usage."""
     usage, reply = call.usage, ReplySizes.of(reply_texts(call))
     parts = CallParts(
         bytes_sent=usage.bytes_sent,
@@ -260,7 +260,7 @@ def _tokens(call: AnsweredCall) -> Tokens:
 
 
 def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) -> Cost:
-    """Return the cost of calls; like STATEK, all tokens have the price of the last call's model."""
+    """Return the calls' cost; as in STATEK, all tokens are charged at the price of the last call's model."""
     tokens = summed(map(_tokens, calls))
     costs = [call.usage.reported_cost for call in calls if call.usage.reported_cost is not None]
     reported = sum((Decimal(str(cost)) for cost in costs), Decimal()) if costs else None

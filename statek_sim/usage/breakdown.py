@@ -1,21 +1,21 @@
-r"""Usage of turns, jobs, scenarios and suites as frozen values, for tables, pages and gates.
+r"""Usage by turn, job, scenario and suite, for tables, pages and gates.
 
-The same calls are measured in five ways: bytes with STATEK's estimate, characters // 4, tokens by a tokenizer, tokens
-that the provider reported, and cost by STATEK's price files.
+The same calls are measured in five ways: bytes with STATEK's estimate, characters // 4, tokens counted by a tokenizer,
+tokens reported by the provider, and cost by STATEK's price files.
 
 The waterfall leads from STATEK's estimate to the tokens that a model sees, step by step, in whole tokens that add up.
-Each level is a separate count of all answered calls of a job or a scenario: bytes at a quarter of a token each (one
-floor division of their sum, as in STATEK), plus tokens of the parts that are already counted as the model sees them. A
-step is the difference of two neighbouring levels, so the steps add up exactly.
+Each level is a separate count of all answered calls in a job or scenario: bytes // 4 of one sum, as in STATEK, plus the
+tokens of the parts that are already counted as the model sees them. A step is the difference between neighbouring
+levels, so the steps add up exactly.
 
     level      bytes // 4                                        + tokens
-    once       everything, but each message only the first time
+    once       everything, but each message only once
     estimate   everything: what the harness counts
     unescaped  the same bodies in UTF-8, without \uXXXX
     framed     without the JSON around the texts of requests     + the chat format's frame
     tooled     texts of requests, whole reply bodies             + tool definitions
     bare       texts of requests and replies                     + the frame of tool calls in replies
-    measured                                                     all that the tokenizer counts
+    measured                                                     everything the tokenizer counts
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _JOINED = " + "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of calls; a field is None without a price or a report.
+    """The calls' cost; a field is None without a price or a report.
 
-    `statek` is the cost that STATEK computes (`job.usage.total_cost`), `billed` the cost of the same tokens by the
-    provider's rules, and `reported` the cost that the provider reported. `problems` are sentences about negative,
-    impossible or doubtful costs.
+    `statek` is the cost that STATEK computes (`job.usage.total_cost`), `billed` is the cost of the same tokens by the
+    provider's rules, and `reported` is the cost that the provider reported. `problems` lists negative, impossible or
+    doubtful costs.
     """
 
     statek: Decimal | None = None
@@ -47,7 +47,7 @@ class Cost:
     problems: tuple[str, ...] = ()
 
     def plus(self, other: Cost) -> Cost:
-        """Return the sum of two costs, with each problem listed once."""
+        """Add two costs, listing each problem once."""
         return Cost(
             statek=sum_reported(self.statek, other.statek),
             billed=sum_reported(self.billed, other.billed),
@@ -63,8 +63,8 @@ NO_COST = Cost()
 class Use:
     """The usage of answered calls, in bytes and tokens.
 
-    `characters` counts those of messages, tool definitions and replies. `reporting` is the number of calls for which
-    the provider reported tokens, and `reported` is the sum of these tokens.
+    `characters` counts the characters of messages, tool definitions and replies. `reporting` is the number of calls for
+    which the provider reported tokens, and `reported` is the sum of these tokens.
     """
 
     calls: int
@@ -90,7 +90,7 @@ class Use:
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate, rounded down once per job or scenario; a suite has the sum of its scenarios."""
+        """STATEK's estimate, rounded down once per job or scenario; for a suite, the sum across its scenarios."""
         return self.waterfall.estimate
 
     @property
@@ -100,12 +100,12 @@ class Use:
 
     @property
     def measured_tokens(self) -> int:
-        """The tokens of prompts and completions, counted with a tokenizer."""
+        """Prompt and completion tokens, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """The tokens of prompts and completions that the provider reported; None if it reported none."""
+        """Prompt and completion tokens that the provider reported; None if it reported none."""
         return self.reported.prompt + self.reported.completion if self.reporting else None
 
     @property
@@ -161,7 +161,7 @@ class TurnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUse:
-    """The usage of a job: its answered calls in order, and their sum. `stop` is None for a job that did not end."""
+    """A job's usage: its answered calls in order, and their sum. `stop` is None for a job that did not end."""
 
     name: str
     agent: str
@@ -172,7 +172,7 @@ class JobUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioUse:
-    """The usage of a scenario under one profile; jobs without an answered call are omitted."""
+    """A scenario's usage under one profile; jobs without answered calls are omitted."""
 
     suite: str
     id: str
@@ -189,7 +189,7 @@ class ScenarioUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The total usage of a group of scenarios, such as a suite."""
+    """The total usage for a group of scenarios, such as a suite."""
 
     name: str
     scenarios: int
@@ -197,15 +197,15 @@ class Group:
 
     @classmethod
     def of(cls, name: str, members: Sequence[ScenarioUse]) -> Self:
-        """Return the group of these scenarios."""
+        """Return the group with these scenarios."""
         return cls(name=name, scenarios=len(members), use=Use.total(member.use for member in members))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageAnalysis:
-    """The usage analysis of a run of scenarios, sorted by suite, scenario and profile.
+    """The usage analysis for a scenario run, sorted by suite, scenario and profile.
 
-    `silent` are the names of scenarios without an answered call. `price_problems` are lines about the price files.
+    `silent` lists the scenarios without answered calls. `price_problems` describes problems in the price files.
     """
 
     preset: str | None
@@ -217,30 +217,30 @@ class UsageAnalysis:
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
-    """Return the sum of costs."""
+    """Return the total cost."""
     return reduce(Cost.plus, costs, NO_COST)
 
 
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
-"""The names of the steps in order; `history` leads to the estimate, the others from it to the measured tokens."""
+"""The step names in order; `history` leads to the estimate, the others lead from it to the measured tokens."""
 
 MEANINGS: Final = {
-    "history": "messages that an earlier request of the job already carried, sent again",
-    "escaping": r"\uXXXX in place of UTF-8, six bytes for a character or twelve for an emoji",
-    "envelope": "the JSON around the texts of requests, against the chat format that the model sees",
-    "tools": "tool definitions: a quarter token per byte of JSON schema, against what they take in a prompt",
-    "response": "the response body around the model's words: ids, usage, quotes",
-    "density": "the words themselves: a quarter token per byte of UTF-8, against the tokenizer",
+    "history": "messages from the job's earlier requests, sent again",
+    "escaping": r"\uXXXX escapes instead of UTF-8: six bytes per character, twelve per emoji",
+    "envelope": "the JSON around request texts, compared with the model's chat format",
+    "tools": "tool definitions: bytes / 4 of their JSON Schema, compared with their prompt tokens",
+    "response": "the response body around the reply's text: ids, usage, quotes",
+    "density": "the text itself: UTF-8 bytes / 4, compared with the tokenizer",
 }
-"""The description of each step, in one line."""
+"""One-line descriptions of the steps."""
 
 
 class CallParts(NamedTuple):
-    """The sizes of the parts of one answered call, or their sums for several calls.
+    """The sizes of an answered call's parts, or their totals for several calls.
 
-    `history_bytes` are messages, with separators, that an earlier answered request of the job already carried.
-    `tools_bytes` are tool definitions without escapes, and `escape_bytes` the escapes of messages and tool definitions.
-    `frame_tokens` and `call_tokens` are the tokens that the chat format adds to prompts and to replies.
+    `history_bytes` are messages, with separators, already sent in one of the job's earlier answered requests.
+    `tools_bytes` are tool definitions without escapes, and `escape_bytes` are the escapes in messages and tool
+    definitions. `frame_tokens` and `call_tokens` are the tokens that the chat format adds to prompts and replies.
     """
 
     bytes_sent: int = 0
@@ -256,12 +256,12 @@ class CallParts(NamedTuple):
     measured_tokens: int = 0
 
     def plus(self, other: CallParts) -> CallParts:
-        """Return the sums of two calls."""
+        """Add the sizes of two calls."""
         return CallParts(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class Waterfall(NamedTuple):
-    """The steps in tokens: `once + history` is STATEK's estimate, and the sum of all steps the measured tokens."""
+    """The steps in tokens: `once + history` is STATEK's estimate; the sum of all steps is the measured tokens."""
 
     once: int = 0
     history: int = 0
@@ -282,12 +282,12 @@ class Waterfall(NamedTuple):
         return sum(self)
 
     def plus(self, other: Waterfall) -> Waterfall:
-        """Return the sums of the steps of two waterfalls."""
+        """Add two waterfalls, step by step."""
         return Waterfall(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def waterfall(parts: CallParts) -> Waterfall:
-    """Return the steps from messages counted once to the measured tokens, for the parts of calls."""
+    """Return the steps from messages counted once to the measured tokens, for these call parts."""
     sent, received = parts.bytes_sent, parts.bytes_received
     texts = parts.text_bytes + parts.reply_bytes
     once = (sent + received - parts.history_bytes) // BYTES_PER_TOKEN

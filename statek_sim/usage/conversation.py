@@ -1,6 +1,6 @@
 """A conversation with its running size.
 
-STATEK sends the whole history with every request, so measuring every request would take quadratic time. Here each
+STATEK sends the whole history with every request, so measuring every request would take quadratic time. Instead, each
 message is measured once, when it is appended.
 """
 
@@ -21,7 +21,7 @@ from statek_sim.values import Message
 
 
 class MessageMeter:
-    """Measures the size of messages in bytes and, with one tokenizer, in tokens."""
+    """Measures messages in bytes and, with one tokenizer, in tokens."""
 
     __slots__ = ("model_tokenizer",)
 
@@ -29,18 +29,18 @@ class MessageMeter:
         self.model_tokenizer = model_tokenizer
 
     def measure(self, message: Message) -> tuple[int, int]:
-        """Return the message's JSON size in bytes and its prompt tokens."""
+        """Return a message's JSON size in bytes and its prompt tokens."""
         return message_size(message), message_tokens(message, self.model_tokenizer.tokenizer)
 
 
 @functools.lru_cache(maxsize=8)
 def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
-    """Return the meter of a tokenizer, which all runs of this process share."""
+    """Return a tokenizer's meter, which all runs in this process share."""
     return MessageMeter(model_tokenizer)
 
 
 class MessageView(Sequence[Message]):
-    """An immutable view of the first messages of a conversation, created in constant time."""
+    """An immutable view of a conversation's first messages, created in constant time."""
 
     __slots__ = ("_length", "_messages")
 
@@ -81,7 +81,7 @@ class MessageView(Sequence[Message]):
 
 
 class MeteredConversation:
-    """A list of messages that only grows, with its running size; an appended message must not be changed later."""
+    """An append-only list of messages with its running size; do not change a message after appending it."""
 
     __slots__ = ("_json_sums", "_messages", "_token_sums", "meter")
 
@@ -114,15 +114,15 @@ class MeteredConversation:
 
     @property
     def tokens(self) -> int:
-        """The prompt tokens of all messages, without tools and the priming of the reply."""
+        """The prompt tokens of all messages, without tools and reply priming."""
         return self._token_sums[-1] if self._messages else 0
 
     def view(self, n: int | None = None) -> MessageView:
-        """Return an immutable view of the first `n` messages, by default of all messages."""
+        """Return an immutable view of the first `n` messages, by default all messages."""
         return MessageView(self._messages, len(self._messages) if n is None else self._checked(n))
 
     def truncated(self, n: int) -> MeteredConversation:
-        """Return an independent conversation with the first `n` messages, without measuring them again."""
+        """Return an independent conversation with the first `n` messages, without remeasuring them."""
         self._checked(n)
         fork = MeteredConversation(self.meter)
         fork._messages = self._messages[:n]

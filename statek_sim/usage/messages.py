@@ -1,23 +1,23 @@
-"""Bytes of a request as STATEK counts them, and tokens of a request and of its answer, including the chat format.
+"""Counts a request's bytes like STATEK, and the tokens in a request and its answer, including the chat format.
 
 STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters are escaped,
-and the separators are `", "` and `": "`. The harness limits this size, which differs from the bytes on the wire. A body
-is an envelope (everything except the messages), the messages, and their separators, so the size of a new turn is the
-sum of the sizes of its messages. Tokens are counted in texts, without JSON escapes, plus the tokens of the chat format.
+and the separators are `", "` and `": "`. The harness limits this size, which differs from the bytes sent over HTTP. A
+body consists of an envelope (everything except the messages), the messages, and their separators, so a new turn adds
+the sizes of its messages. Tokens are counted in texts, without JSON escapes, plus the chat format's tokens.
 
 Providers do not publish how they render messages and tools into the prompt. The rules here are from OpenAI's cookbook,
 "How to count tokens with tiktoken". They give the `prompt_tokens` that the API reported for the cookbook's examples:
 124 for a conversation with o200k_base, 129 with cl100k_base, 101 with a tool.
 
 - A message costs 3 tokens plus its role, its content and its name; a name costs 1 more.
-- The answer is primed with 3 tokens, once per request (`REPLY_PRIMING`).
+- Priming the answer costs 3 tokens, once per request (`REPLY_PRIMING`).
 - A tool call in an assistant message costs 3 tokens plus its function's name and its arguments. The cookbook has no
   rule for calls; they are counted like messages. Ids (`id`, `tool_call_id`) cost nothing, because they are not known to
   reach the model. For one question, one call and its result, users report 40 prompt tokens from the API, and this
   module counts 39.
 - Tools: see `tools_tokens`.
 
-For models of other families, all of this is an approximation, which the label `proxy` of the tokenizer shows.
+For other model families, all of this is an approximation, indicated by the tokenizer label `proxy`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOKENS_PER_MESSAGE: Final = 3
 TOKENS_PER_NAME: Final = 1
 TOKENS_PER_TOOL_CALL: Final = 3
 REPLY_PRIMING: Final = 3
-"""Tokens with which the prompt opens the answer, once per request."""
+"""Tokens that prime the answer at the end of the prompt, once per request."""
 
 TOKENS_PER_FUNCTION: Final = 7
 TOKENS_PER_PROPERTY_LIST: Final = 3
@@ -45,14 +45,14 @@ TOKENS_PER_TOOL_LIST: Final = 12
 
 
 def message_tokens(message: Message, tokenizer: Tokenizer) -> int:
-    """Return the prompt tokens of one message of any role."""
+    """Return the prompt tokens for a message with any role."""
     return format_tokens(message, tokenizer) + sum(map(tokenizer.count, message_texts(message)))
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Yield the texts whose tokens `message_tokens` counts, without the role.
+    """Yield the texts that `message_tokens` counts, without the role.
 
-    A part of a content counts as its text, and a part without text, such as an image, as its JSON.
+    A content part counts as its text; a part without text, such as an image, counts as its JSON.
     """
     content = message.get("content")
     if isinstance(content, list):
@@ -69,7 +69,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
-    """Return the tokens that the chat format adds to the texts of a message and its calls, including the role."""
+    """Return the tokens that the chat format adds to a message's and its calls' texts, including the role."""
     total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
     if isinstance(message.get("name"), str):
         total += TOKENS_PER_NAME
@@ -78,13 +78,13 @@ def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
 
 
 def prompt_tokens(messages: Iterable[Message], tools: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
-    """Return the prompt tokens of a request: messages, tools and the priming of the reply."""
+    """Return a request's prompt tokens: messages, tools and reply priming."""
     body = sum(message_tokens(message, tokenizer) for message in messages)
     return body + tools_tokens(tools, tokenizer) + REPLY_PRIMING
 
 
 def completion_tokens(text: str | None, tool_calls: Sequence[JSON] | None, tokenizer: Tokenizer) -> int:
-    """Return the tokens of an answer: its text, and its tool calls in OpenAI's shape.
+    """Return an answer's tokens: its text, and its tool calls in OpenAI's format.
 
     Hidden reasoning cannot be measured and is not included.
     """
@@ -93,17 +93,17 @@ def completion_tokens(text: str | None, tool_calls: Sequence[JSON] | None, token
 
 
 def tool_call_tokens(call: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of one tool call `{"id", "type", "function": {"name", "arguments"}}`."""
+    """Return the tokens for a tool call `{"id", "type", "function": {"name", "arguments"}}`."""
     return TOKENS_PER_TOOL_CALL + sum(map(tokenizer.count, _call_texts(call)))
 
 
 def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
-    """Return the prompt tokens of a request's tools; 0 without tools.
+    """Return the prompt tokens for a request's tools; 0 without tools.
 
     The rules are the cookbook's for gpt-4o. The list costs 12 tokens. Each function costs 7 tokens plus those of
-    `name:description`. The properties of a function, if any, cost 3 tokens, and each property 3 more plus those of
-    `name:type:description`. An enum costs 3 tokens per value plus those of the values, minus 3. The final full stop of
-    a description does not count. Models before gpt-4o take 10 tokens per function instead of 7; this is not counted.
+    `name:description`. A function's properties, if any, cost 3 tokens, and each property costs 3 more plus those of
+    `name:type:description`. An enum costs 3 tokens per value plus those of the values, minus 3. A description's final
+    full stop does not count. Models before gpt-4o use 10 tokens per function instead of 7; this is not counted.
     """
     if not specs:
         return 0
@@ -111,7 +111,7 @@ def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
 
 
 def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
-    """Return the tokens of one tool in the list."""
+    """Return the tokens for a tool in the list."""
     function = _mapping(spec.get("function"))
     line = f"{model_text(function.get('name'))}:{_sentence(function.get('description'))}"
     total = TOKENS_PER_FUNCTION + tokenizer.count(line)
@@ -124,7 +124,7 @@ def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
 
 
 def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer) -> int:
-    """Return the tokens of one parameter of a tool."""
+    """Return the tokens for a tool parameter."""
     line = f"{name}:{model_text(schema.get('type'))}:{_sentence(schema.get('description'))}"
     total = TOKENS_PER_PROPERTY + tokenizer.count(line)
     items = schema.get("enum")
@@ -135,13 +135,13 @@ def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer
 
 
 def _part_text(part: JSON) -> JSON:
-    """Return the text of a content part, or the whole part if it has no text."""
+    """Return a content part's text, or the whole part if it has no text."""
     text = part.get("text") if isinstance(part, dict) else part
     return text if isinstance(text, str) else part
 
 
 def _call_texts(call: JSON) -> Iterator[str]:
-    """Yield the name and the arguments of a tool call, or the JSON of a call of another shape."""
+    """Yield a tool call's name and arguments, or the JSON of a call in another format."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         yield json.dumps(call, ensure_ascii=False)
@@ -150,12 +150,12 @@ def _call_texts(call: JSON) -> Iterator[str]:
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a value as text; 0 for None."""
+    """Return the tokens in a value as text; 0 for None."""
     return 0 if value is None else tokenizer.count(model_text(value))
 
 
 def model_text(value: JSON) -> str:
-    """Return a string unchanged, None as the empty string, and any other value as JSON."""
+    """Return a string unchanged, None as an empty string, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
@@ -167,7 +167,7 @@ def _sentence(value: JSON) -> str:
 
 
 def _mapping(value: JSON) -> Mapping[str, JSON]:
-    """Return `value` if it is an object, else an empty object."""
+    """Return `value` if it is a JSON object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -178,7 +178,7 @@ _NULL: Final = len("null")
 
 
 def json_size(value: JSON) -> int:
-    """Return the bytes of `json.dumps(value)`."""
+    """Return the size of `json.dumps(value)` in bytes."""
     # `json.dumps` creates an encoder for each call, which takes more time than measuring a message.
     if type(value) is str:
         return len(encode_basestring_ascii(value))
@@ -190,7 +190,7 @@ def json_size(value: JSON) -> int:
 
 
 def message_size(message: Message) -> int:
-    """Return the bytes of `json.dumps(dict(message))`."""
+    """Return the size of `json.dumps(dict(message))` in bytes."""
     size = 0
     for key, value in message.items():
         text = len(encode_basestring_ascii(value)) if type(value) is str else json_size(value)
@@ -200,7 +200,7 @@ def message_size(message: Message) -> int:
 
 
 def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float | None = None) -> int:
-    """Return the bytes of a request body without messages, but with `"messages": []`."""
+    """Return the size in bytes of a request body with `"messages": []`."""
     body: dict[str, JSON] = {"model": model, "messages": []}
     if tools:
         body["tools"] = [dict(spec) for spec in tools]
@@ -210,7 +210,7 @@ def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float
 
 
 def body_size(envelope: int, messages_json: int, message_count: int) -> int:
-    """Return the bytes of a request body, from `envelope_size`, and the total bytes and number of the messages."""
+    """Return a request body's size in bytes, given `envelope_size` and the messages' total bytes and number."""
     return envelope + messages_json + _SEPARATOR * max(message_count - 1, 0)
 
 
@@ -218,10 +218,10 @@ _ESCAPE: Final = len("\\uXXXX")
 
 
 class Sizes(NamedTuple):
-    r"""The sizes of one message, or the sums for several messages.
+    r"""A message's sizes, or the totals for several messages.
 
-    `json_bytes` are the bytes that STATEK counts, without separators between messages; `escape_bytes` is the part by
-    which `\uXXXX` escapes exceed UTF-8. `text_bytes` and `characters` measure the texts alone, in UTF-8 and in
+    `json_bytes` are the bytes that STATEK counts, without separators between messages; `escape_bytes` is how much of
+    that `\uXXXX` escapes add over UTF-8. `text_bytes` and `characters` measure the texts alone, in UTF-8 bytes and in
     characters. `frame_tokens` are the tokens that the chat format adds to the texts.
     """
 
@@ -232,12 +232,12 @@ class Sizes(NamedTuple):
     frame_tokens: int = 0
 
     def plus(self, other: Sizes) -> Sizes:
-        """Return the sums of two sizes."""
+        """Add two sizes."""
         return Sizes(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class ToolSizes(NamedTuple):
-    """The sizes of a request's tool definitions; `json_bytes` include the key and escapes. All are 0 without tools."""
+    """The sizes of a request's tool definitions; `json_bytes` includes the key and escapes. All are 0 without tools."""
 
     json_bytes: int = 0
     escape_bytes: int = 0
@@ -261,7 +261,7 @@ class ToolSizes(NamedTuple):
 
 
 class ReplySizes(NamedTuple):
-    """The sizes of a reply's texts in UTF-8 and in characters, and the tokens of the chat format for tool calls."""
+    """A reply's text size in UTF-8 bytes and in characters, and the chat format's tokens for its tool calls."""
 
     text_bytes: int
     characters: int
@@ -269,13 +269,13 @@ class ReplySizes(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Self:
-        """Measure a reply; `texts` are its text, then the name and the arguments of each tool call."""
+        """Measure a reply; `texts` are its text, then each tool call's name and arguments."""
         calls = (len(texts) - 1) // 2
         return cls(sum(map(utf8_size, texts)), sum(map(len, texts)), TOKENS_PER_TOOL_CALL * calls)
 
 
 def message_sizes(message: Message, tokenizer: Tokenizer) -> Sizes:
-    """Measure one message of any shape."""
+    """Measure a message in any format."""
     texts = tuple(message_texts(message))
     return Sizes(
         json_bytes=message_size(message),
@@ -287,7 +287,7 @@ def message_sizes(message: Message, tokenizer: Tokenizer) -> Sizes:
 
 
 def escape_bytes(text: str) -> int:
-    r"""Return by how many bytes `\uXXXX` escapes of a string exceed UTF-8; an emoji needs two escapes."""
+    r"""Return how many bytes `\uXXXX` escapes add to a string over UTF-8; an emoji needs two escapes."""
     if text.isascii():
         return 0
     plain = len(text.encode("ascii", "ignore"))
@@ -296,5 +296,5 @@ def escape_bytes(text: str) -> int:
 
 
 def utf8_size(text: str) -> int:
-    """Return the bytes of `text` in UTF-8; a lone surrogate counts as three."""
+    """Return the size of `text` in UTF-8 bytes; a lone surrogate counts as three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""STATEK's price files, and the cost of calls by them (behaviour 5).
+"""STATEK's price files, and call costs based on them (behaviour 5).
 
 STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
 INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M, and silently skips unusable rows. This module reads the
@@ -38,7 +38,7 @@ _MILLION: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """A row of a price file: prices per million tokens. Without `cached`, cached tokens cost as much as others."""
+    """A price file row: prices per million tokens. Without `cached`, cached tokens cost the same as others."""
 
     provider: str
     model: str
@@ -50,7 +50,7 @@ class Price:
 
     @property
     def tags(self) -> frozenset[str]:
-        """STATEK's lookup key of the row: provider, model and family in upper case, without white space."""
+        """The row's lookup key in STATEK: provider, model and family in upper case, without white space."""
         return frozenset(map(_tag, filter(None, (self.provider, self.model, self.family))))
 
     @property
@@ -61,18 +61,18 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The usable rows of all price files in order, and a message for each row that STATEK skips."""
+    """The usable rows from all price files in order, and a message for each row that STATEK skips."""
 
     prices: tuple[Price, ...] = ()
     problems: tuple[str, ...] = ()
     folder: Path | None = None
-    """The folder of the price files."""
+    """The price file folder."""
 
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
-        """Return the prices that STATEK may use for a model, by the model's name at the provider.
+        """Return the prices that STATEK may use for a model, given the provider's name for it.
 
-        A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
-        it is undefined which of them STATEK uses.
+                A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
+        it is undefined which one STATEK uses.
         """
         family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
         wanted = frozenset(map(_tag, filter(None, (provider, model, family))))
@@ -82,7 +82,7 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """The tokens that a provider reported for one call, or the sums for several calls."""
+    """The tokens that a provider reported for one call, or the totals for several calls."""
 
     prompt: int
     completion: int
@@ -90,7 +90,7 @@ class Tokens:
 
 
 def load_prices(folder: Path) -> PriceList:
-    """Return the prices in all price files in `folder` and its subfolders.
+    """Load the prices from all price files in `folder` and its subfolders.
 
     Raises `BadInput` if there are no prices, or if a file would prevent STATEK from starting.
     """
@@ -100,13 +100,13 @@ def load_prices(folder: Path) -> PriceList:
     problems: list[str] = []
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     if not files:
-        raise BadInput(f"{folder}: has no price files, expected *.csv or *.txt")
+        raise BadInput(f"{folder}: no price files; expected *.csv or *.txt")
     for path in files:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
     if not prices:
-        why = problems[0] if problems else f"{files[0]}: no row"
-        raise BadInput(f"{folder}: no price in its files; {why}")
+        why = problems[0] if problems else f"{files[0]}: no rows"
+        raise BadInput(f"{folder}: no prices in its files; {why}")
     return PriceList(tuple(prices), tuple(problems), folder)
 
 
@@ -116,16 +116,16 @@ def statek_cost(price: Price, tokens: Tokens) -> Decimal:
 
 
 def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
-    """Return the cost of the same tokens by the provider's rules, without cache writes, which are not reported."""
+    """Return the same tokens' cost by the provider's rules, without cache writes, which are not reported."""
     apart = provider.upper() in CACHED_APART
     return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
 
 
 def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
-    """Yield a sentence for each problem of the cost that STATEK computes."""
+    """Yield a sentence for each problem with the cost that STATEK computes."""
     figures = [figure for figure in price.figures if figure is not None]
     if any(not figure.is_finite() or figure < 0 for figure in figures):
-        yield f"a price is not an amount of money ({price.place})"
+        yield f"a price is not a valid amount ({price.place})"
         return
     cost = statek_cost(price, tokens)
     if cost < 0:
@@ -134,7 +134,7 @@ def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
         if tokens.cached:
             yield (
                 f"{provider} excludes the {tokens.cached:,} cached tokens from its {tokens.prompt:,} prompt tokens; "
-                "STATEK subtracts them once more"
+                "STATEK subtracts them again"
             )
     elif tokens.cached > tokens.prompt:
         yield f"{tokens.cached:,} cached tokens of {tokens.prompt:,} prompt tokens are impossible"
@@ -148,7 +148,7 @@ def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
 
 
 def _rows(path: Path) -> Iterator[Price | str]:
-    """Yield the rows of a file: a `Price`, or the message `path:line: problem` for a row that STATEK skips."""
+    """Yield a file's rows: a `Price`, or the message `path:line: problem` for a row that STATEK skips."""
     try:
         with io.TextIOWrapper(path.open("rb"), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
@@ -165,9 +165,7 @@ def _row(place: str, row: Mapping[str, str | None]) -> Price | str:
         return f"{place}: skipped, no column {', '.join(missing)}"
     if any(row[column] is None for column in COLUMNS):
         # STATEK calls `.strip()` on the missing cell, and the error is not caught.
-        raise BadInput(
-            f"{place}: STATEK fails to start with this row: it has fewer cells than there are columns"
-        )
+        raise BadInput(f"{place}: STATEK fails to start with this row: fewer cells than columns")
     cells = {column: str(row[column]).strip() for column in COLUMNS}
     try:
         input_price, cached, output = (_decimal(cells[column]) for column in COLUMNS[3:])
@@ -195,7 +193,7 @@ def _tag(name: str) -> str:
 
 
 def summed(tokens: Iterable[Tokens]) -> Tokens:
-    """Return the sums of the tokens of several calls."""
+    """Return the total tokens for several calls."""
     found = tuple(tokens)
     return Tokens(
         prompt=sum(price.prompt for price in found),

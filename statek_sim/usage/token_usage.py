@@ -1,4 +1,4 @@
-"""STATEK's token estimate, the usage of one LLM call, and totals over calls, jobs and scenarios.
+"""STATEK's token estimate, an LLM call's usage, and totals across calls, jobs and scenarios.
 
 Usage has three independent measures: bytes, from which STATEK estimates tokens; tokens counted with a tokenizer; and
 tokens that the provider reports. A failed call has no usage (behaviour 5).
@@ -14,7 +14,7 @@ from statek_sim.values import JSON
 N = TypeVar("N", int, float, Decimal)
 
 BYTES_PER_TOKEN: Final = 4
-"""Bytes that STATEK counts as one token ("Harness Policies"; behaviour 5)."""
+"""The number of bytes that STATEK counts as one token ("Harness Policies"; behaviour 5)."""
 
 
 def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
@@ -23,14 +23,14 @@ def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
 
 
 NO_TOKENIZER: Final = "none"
-"""The tokenizer label of totals without any call."""
+"""The tokenizer label for totals without any calls."""
 
 
 # A named tuple, not a frozen dataclass: every turn creates one, and it costs a third.
 class TurnUsage(NamedTuple):
-    """The usage of one successful LLM call: bytes as STATEK counts them, and tokens.
+    """A successful LLM call's usage: bytes as STATEK counts them, and tokens.
 
-    A `reported_*` field is None if the provider did not report the number; the cost is in the provider's currency.
+    A `reported_*` field is None if the provider did not report it; the cost is in the provider's currency.
     `tokenizer` is the label of the tokenizer that counted the measured tokens.
     """
 
@@ -46,22 +46,22 @@ class TurnUsage(NamedTuple):
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate for this call; due to rounding, estimates of calls do not add up to that of their total."""
+        """STATEK's estimate for this call; due to rounding, call estimates do not add up to the total's estimate."""
         return approx_tokens(self.bytes_sent, self.bytes_received)
 
     @property
     def measured_tokens(self) -> int:
-        """The tokens of prompt and completion, counted with a tokenizer."""
+        """Prompt and completion tokens, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """The tokens of prompt and completion that the provider reported; None if it reported neither."""
+        """Prompt and completion tokens that the provider reported; None if it reported neither."""
         return sum_reported(self.reported_prompt, self.reported_completion)
 
 
 class UsageTotals:
-    """The total usage of the calls of a job, a scenario or a run; `add` and `merge` add calls."""
+    """The total usage of a job's, a scenario's or a run's calls; `add` and `merge` add calls."""
 
     __slots__ = (
         "_labels",
@@ -89,7 +89,7 @@ class UsageTotals:
         self._labels: tuple[str, ...] = ()
 
     def add(self, turn: TurnUsage) -> None:
-        """Add the usage of one successful call."""
+        """Add a successful call's usage."""
         self._add(turn, 1, (turn.tokenizer,))
 
     def merge(self, other: UsageTotals) -> None:
@@ -121,12 +121,12 @@ class UsageTotals:
 
     @property
     def measured_tokens(self) -> int:
-        """The tokens of prompts and completions, counted with a tokenizer."""
+        """Prompt and completion tokens, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """The tokens of prompts and completions that the provider reported; None if it reported none."""
+        """Prompt and completion tokens that the provider reported; None if it reported none."""
         return sum_reported(self.reported_prompt, self.reported_completion)
 
     @property
@@ -158,7 +158,7 @@ class UsageTotals:
         return f"UsageTotals({self.as_dict()!r})"
 
     def _comparable(self) -> tuple[object, ...]:
-        """Return the values by which totals are compared, independent of the order of tokenizers."""
+        """Return the values to compare totals by, independent of tokenizer order."""
         return (
             self.turns,
             self.reported_prompt,
@@ -170,7 +170,7 @@ class UsageTotals:
 
 
 def sum_reported(left: N | None, right: N | None) -> N | None:
-    """Return the sum of two reported numbers; None if the provider reported neither."""
+    """Add two reported numbers; return None if the provider reported neither."""
     if left is None:
         return right
     return left if right is None else left + right

@@ -1,8 +1,8 @@
-"""The tokenizer of each model, and the pieces in which a stream sends a string.
+"""The tokenizer for each model, and the pieces in which a stream sends a string.
 
-The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model that
-tiktoken does not know, or whose vocabulary is not included here, is measured with o200k_base and labelled as a proxy,
-so that no output presents an estimate as the model's exact count.
+The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. For a model that
+tiktoken does not know, or whose vocabulary is not included here, tokens are counted with o200k_base and labelled as a
+proxy, so that no output presents an estimate as the model's exact count.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ PROXY_ENCODING: Final = "o200k_base"
 """The tokenizer for models whose tokenizer is unknown."""
 
 SHORT_TEXT: Final = 4_096
-"""Maximum characters of a string in the cache for short texts."""
+"""The maximum length of a string in the cache for short texts."""
 
 LONGEST_CACHED_TEXT: Final = 1_048_576
-"""Maximum characters of a string whose count is cached."""
+"""The maximum length of a string whose count is cached."""
 
 
 class Tokenizer(Protocol):
-    """Counts the tokens of texts; equal texts must have equal counts, because counts are cached."""
+    """Counts tokens; equal texts must have equal counts, because counts are cached."""
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of any string."""
+        """Return the number of tokens in any string."""
 
 
 class CachedTokenizer:
-    """A tokenizer that caches the counts of recent texts, because jobs send the same texts repeatedly."""
+    """A tokenizer that caches counts for recent texts, because jobs send the same texts repeatedly."""
 
     __slots__ = ("_count_long", "_count_short", "_count_uncached")
 
@@ -56,7 +56,7 @@ class CachedTokenizer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTokenizer:
-    """The tokenizer that counts a model's tokens; `proxy` marks the tokenizer of another model."""
+    """The tokenizer that counts a model's tokens; `proxy` marks another model's tokenizer."""
 
     name: str
     proxy: bool
@@ -64,7 +64,7 @@ class ModelTokenizer:
 
     @property
     def label(self) -> str:
-        """The name of the tokenizer in reports, such as `o200k_base (proxy)`."""
+        """The tokenizer's name in reports, such as `o200k_base (proxy)`."""
         return f"{self.name} (proxy)" if self.proxy else self.name
 
 
@@ -75,7 +75,7 @@ class TokenizerRegistry:
         self._by_name: dict[str, ModelTokenizer] = {}
 
     def register_tokenizer(self, model_or_prefix: str, name: str, tokenizer: Tokenizer) -> None:
-        """Measure `model_or_prefix`, and every model that starts with it, with `tokenizer`, labelled `name`.
+        """Use `tokenizer`, labelled `name`, for `model_or_prefix` and every model that starts with it.
 
         Counts are cached by text. Raises `BadInput` if the name is empty or already used.
         """
@@ -89,7 +89,7 @@ class TokenizerRegistry:
         )
 
     def find(self, model: str) -> ModelTokenizer | None:
-        """Return the tokenizer of the longest registered prefix of `model`, or None."""
+        """Return the tokenizer for the longest registered prefix of `model`, or None."""
         prefixes = [prefix for prefix in self._by_name if model.startswith(prefix)]
         return self._by_name[max(prefixes, key=len)] if prefixes else None
 
@@ -97,8 +97,7 @@ class TokenizerRegistry:
 def tokenizer_for_model(model: str, registry: TokenizerRegistry | None = None) -> ModelTokenizer:
     """Return the tokenizer for a STATEK model string: `model`, `family/model` or `provider/family/model`.
 
-    A vocabulary is loaded at the first count, not here. `registry` is searched for the whole string, then for the
-    model's own name.
+    Vocabularies are loaded on first use. `registry` is searched for the whole string, then for the bare model name.
     """
     name = bare_model_name(model)
     if registry is not None:
@@ -119,7 +118,7 @@ def bare_model_name(model: str) -> str:
 
 
 def encoding_name(model: str) -> str | None:
-    """Return the name of tiktoken's encoding for a bare model name, or None for an unknown model."""
+    """Return tiktoken's encoding name for a bare model name, or None for an unknown model."""
     # Imported here, because it is not needed with a user's tokenizer.
     from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING  # noqa: PLC0415
 
@@ -134,19 +133,19 @@ def encoding_name(model: str) -> str | None:
 
 @functools.cache
 def _vendored(encoding: str) -> CachedTokenizer:
-    """Return the tokenizer of an included vocabulary; all jobs of the process share its cache."""
+    """Return the tokenizer for an included vocabulary; all jobs in the process share its cache."""
     return CachedTokenizer(functools.partial(count_tokens, encoding))
 
 
 LONGEST_REMEMBERED: Final = 4096
-"""Maximum characters of a string whose pieces are cached."""
+"""The maximum length of a string whose pieces are cached."""
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
-    """Return the tokens of `text` as strings, which joined give the text.
+    """Split `text` into its tokens as strings, which join to the original text.
 
-    A character of several tokens is in the piece of the last of them. The vocabulary is the model's own if it is
-    included, else that of the proxy. A string with lone surrogates is one piece.
+    A character that spans several tokens is in the last token's piece. The vocabulary is the model's own if included,
+    else the proxy's. A string with lone surrogates is one piece.
     """
     return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
 
@@ -161,10 +160,10 @@ _remembered = functools.lru_cache(maxsize=1024)(_cut)
 
 
 TEKKEN: Final = "tekken"
-"""The SOURCE that stands for Mistral's Tekken vocabulary."""
+"""The SOURCE value for Mistral's Tekken vocabulary."""
 
 _TEKKEN_FILE: Final = "tekken_240911.json"
-"""The newer of the two vocabularies in mistral-common."""
+"""The newer of mistral-common's two vocabularies."""
 
 
 class HuggingFaceTokenizer:
@@ -173,7 +172,7 @@ class HuggingFaceTokenizer:
     def __init__(self, path: Path) -> None:
         library = _optional("tokenizers", extra="tokenizers")
         if not path.is_file():
-            raise BadInput(f"{path}: no such file, expected a Hugging Face tokenizer.json")
+            raise BadInput(f"{path}: no such file; expected a Hugging Face tokenizer.json")
         try:
             self._tokenizer: Any = library.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain exceptions for any bad file
@@ -204,9 +203,9 @@ class TekkenTokenizer:
 
 
 def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
-    """Return the tokenizers of `MODEL=SOURCE` assignments, or None without any; SOURCE is a file or `tekken`.
+    """Return the tokenizers from `MODEL=SOURCE` assignments, or None without any; SOURCE is a file or `tekken`.
 
-    Raises `BadInput` for an invalid assignment, an invalid file, and an extra that is not installed.
+    Raises `BadInput` for an invalid assignment, an invalid file, or an extra that is not installed.
     """
     registry: TokenizerRegistry | None = None
     for assignment in assignments:

@@ -1,11 +1,11 @@
-"""OpenAI's two vocabularies, which the package contains, and the tokenization of texts with them.
+"""OpenAI's two vocabularies, which the package contains, and tokenization with them.
 
 The vocabularies are included because tiktoken would download them (openai/tiktoken#369). tiktoken takes 0.25 s to
-initialize, too long for a test that counts a few words. So `AsciiEncoder` tokenizes the first short ASCII texts of a
-process, and tiktoken all others; both give the same tokens.
+initialize, too long for a test that counts a few words. So `AsciiEncoder` tokenizes a process's first short ASCII
+texts, and tiktoken tokenizes all others; both give the same tokens.
 
-tiktoken's cache and its registry of encodings are not used, because tiktoken deletes cached files that it does not
-know, and an additional encoding breaks it for the whole environment.
+tiktoken's cache and encoding registry are not used, because tiktoken deletes cached files that it does not recognize,
+and an additional encoding breaks it for the whole environment.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """One vocabulary that the package contains.
+    """A vocabulary included in the package.
 
     `sha256` is the digest of the original `NAME.tiktoken` file, as pinned by tiktoken; `pattern` and `special_tokens`
-    are those of `tiktoken_ext.openai_public`. `ascii_pattern` is an equivalent for ASCII texts, written for `re`.
+    come from `tiktoken_ext.openai_public`. `ascii_pattern` is an equivalent for ASCII texts, written for `re`.
     """
 
     name: str
@@ -83,18 +83,18 @@ VOCABULARIES: Final[Mapping[str, Vocabulary]] = {
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
     ),
 }
-"""The vendored vocabularies by tiktoken's names."""
+"""The vendored vocabularies, by tiktoken's names."""
 
 _COUNTS: Final = struct.Struct("<255I")
 _RANK_BYTES: Final = 4
 
 
 class TokenTable:
-    """The tokens of a `vocab/NAME.tokens` file with their ranks, found by binary search.
+    """The tokens in a `vocab/NAME.tokens` file with their ranks, found by binary search.
 
-    The file is 255 counts, of the tokens of 1, 2, ... 255 bytes, and then for each of these lengths the tokens in the
-    order of their bytes and their ranks in the same order. Counts and ranks are little-endian 32-bit numbers.
-    `tools/build_vocab.py` writes the files.
+    The file starts with 255 counts, for tokens of 1, 2, ... 255 bytes. For each of these lengths, it then contains the
+    tokens in byte order and their ranks in the same order. Counts and ranks are little-endian 32-bit numbers. The files
+    are written by `tools/build_vocab.py`.
     """
 
     def __init__(self, packed: bytes) -> None:
@@ -107,7 +107,7 @@ class TokenTable:
                 start += count * (length + _RANK_BYTES)
 
     def rank(self, token: bytes) -> int | None:
-        """Return the rank of a token, or None if the bytes are not a token."""
+        """Return a token's rank, or None if the bytes are not a token."""
         length, packed = len(token), self._packed
         start, count = self._found.get(length, (0, 0))
         place = bisect_left(
@@ -133,17 +133,17 @@ class TokenTable:
 
 @functools.cache
 def load_table(name: str) -> TokenTable:
-    """Return the tokens of vocabulary `name`; raises `BadInput` if it is unknown."""
+    """Return the tokens in vocabulary `name`; raises `BadInput` if it is unknown."""
     if name not in VOCABULARIES:
-        raise BadInput(f"no vocabulary named {name!r}, expected one of {', '.join(VOCABULARIES)}")
+        raise BadInput(f"unknown vocabulary {name!r}; expected one of {', '.join(VOCABULARIES)}")
     return TokenTable((resources.files("statek_sim.usage") / "vocab" / f"{name}.tokens").read_bytes())
 
 
 @functools.cache
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """Return tiktoken's encoding of vocabulary `name`, built once per process (0.25 s).
+    """Return tiktoken's encoding for vocabulary `name`, built once per process (0.25 s).
 
-    It is named `statek_sim/NAME`, to distinguish it from the one in tiktoken's registry.
+    It is named `statek_sim/NAME` to distinguish it from the one in tiktoken's registry.
     """
     import tiktoken  # noqa: PLC0415  # where the texts of a process need it
 
@@ -158,11 +158,11 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 OWN_CHARACTERS: Final = 200_000
-"""Maximum characters per process for `AsciiEncoder`; tokenizing more takes longer than initializing tiktoken."""
+"""The maximum number of characters per process for `AsciiEncoder`; beyond it, initializing tiktoken is faster."""
 
 LONGEST_OWN_TEXT: Final = 20_000
 LONGEST_OWN_WORD: Final = 250
-"""Maximum characters of a string, and of a word in it, for `AsciiEncoder`.
+"""The maximum length of a string, and of a word in it, for `AsciiEncoder`.
 
 The time grows with the square of a word's length.
 """
@@ -178,7 +178,7 @@ class AsciiEncoder:
         self._words = re.compile(VOCABULARIES[name].ascii_pattern, re.ASCII).findall
 
     def tokens(self, text: str) -> list[str] | None:
-        """Return the tokens of a string, or None for a string that tiktoken must tokenize."""
+        """Return a string's tokens, or None for a string that tiktoken must tokenize."""
         if len(text) > min(self._left, LONGEST_OWN_TEXT) or not text.isascii():
             return None
         words = self._words(text)
@@ -188,7 +188,7 @@ class AsciiEncoder:
         return [token for word in words for token in self._tokens(word)]
 
     def _tokens_of_word(self, word: str) -> tuple[str, ...]:
-        """Return the tokens of a word, by joining the neighbours with the lowest joint rank until none has one."""
+        """Tokenize a word by repeatedly joining the neighbours with the lowest joint rank, until none has a rank."""
         if self._rank(word.encode()) is not None:
             return (word,)
         tokens = list(word)
@@ -206,13 +206,13 @@ _ascii_encoder = functools.cache(AsciiEncoder)
 
 
 LONGEST_SPACE: Final = 100_000
-"""Maximum characters of white space passed to tiktoken at once; near 1,000,000 its regular expression overflows."""
+"""The longest run of white space passed to tiktoken; near 1,000,000 characters, its regular expression overflows."""
 
 _SPACE: Final = re.compile(r"\s+")
 
 
 def count_tokens(name: str, text: str) -> int:
-    """Return the number of tokens of any string in vocabulary `name`."""
+    """Return the number of tokens in any string, using vocabulary `name`."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         return len(tokens)
@@ -222,7 +222,7 @@ def count_tokens(name: str, text: str) -> int:
 
 
 def token_texts(name: str, text: str) -> Iterator[str]:
-    """Yield the text of each token; a character of several tokens is yielded with the last of them."""
+    """Yield each token's text; a character that spans several tokens is yielded with the last one."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         yield from tokens
@@ -237,7 +237,7 @@ def token_texts(name: str, text: str) -> Iterator[str]:
 
 
 def digestible(text: str) -> Iterator[str]:
-    """Yield `text` in pieces in which no white space is longer than `LONGEST_SPACE`, usually in one piece."""
+    """Yield `text` in pieces, usually one, with no run of white space longer than `LONGEST_SPACE`."""
     start = 0
     if len(text) > LONGEST_SPACE:
         for space in _SPACE.finditer(text):

@@ -273,7 +273,7 @@ def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
     [
         (["usage", "--corpus", "--model", " "], "--model: expected a model name, found only spaces"),
         (["usage", "--model", "nope"], "--model requires --corpus; scenarios name their own models"),
-        (["usage", "--prices", "."], ".: has no price files, expected *.csv or *.txt"),
+        (["usage", "--prices", "."], ".: no price files; expected *.csv or *.txt"),
     ],
 )
 @pytest.mark.usefixtures("here")

@@ -73,7 +73,7 @@ def test_without_assignments_there_is_no_registry() -> None:
     ("assignment", "message"),
     [
         ("tekken", "--tokenizer 'tekken': expected MODEL=tokenizer.json or MODEL=tekken"),
-        ("llama=none.json", "none.json: no such file, expected a Hugging Face tokenizer.json"),
+        ("llama=none.json", "none.json: no such file; expected a Hugging Face tokenizer.json"),
     ],
 )
 def test_a_wrong_assignment_is_bad_input(assignment: str, message: str) -> None:

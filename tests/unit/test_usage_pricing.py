@@ -57,7 +57,7 @@ def test_rows_that_statek_skips_are_told_with_their_place(tmp_path: Path) -> Non
 
 def test_a_row_with_too_few_cells_is_bad_input_because_statek_cannot_start(tmp_path: Path) -> None:
     message = re.escape(
-        f"{tmp_path}/prices.csv:2: STATEK fails to start with this row: it has fewer cells than there are columns"
+        f"{tmp_path}/prices.csv:2: STATEK fails to start with this row: fewer cells than columns"
     )
     with pytest.raises(BadInput, match=f"^{message}$"):
         _prices(tmp_path, "OPENAI,a,,1")
@@ -79,8 +79,8 @@ def test_a_file_that_is_no_text_is_told_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("", "a.csv: no row"),
-        ("PROVIDER,MODEL\n", "a.csv: no row"),
+        ("", "a.csv: no rows"),
+        ("PROVIDER,MODEL\n", "a.csv: no rows"),
         ("a,b\n1,2\n", "a.csv:2: skipped, no column PROVIDER, "),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_folder_without_a_price_is_told_before_anything_runs(
     tmp_path: Path, content: str, why: str
 ) -> None:
     (tmp_path / "a.csv").write_text(content)
-    with pytest.raises(BadInput, match=f"^{tmp_path}: no price in its files; {tmp_path}/{why}"):
+    with pytest.raises(BadInput, match=f"^{tmp_path}: no prices in its files; {tmp_path}/{why}"):
         load_prices(tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_a_provider_that_counts_cached_tokens_apart_gets_a_negative_cost_from_st
     assert provider_cost(price, tokens, "CLAUDEAI") == Decimal("0.000369")
     assert list(cost_problems(price, tokens, "CLAUDEAI")) == [
         "negative cost -0.002631",
-        "CLAUDEAI excludes the 1,000 cached tokens from its 3 prompt tokens; STATEK subtracts them once more",
+        "CLAUDEAI excludes the 1,000 cached tokens from its 3 prompt tokens; STATEK subtracts them again",
     ]
 
 
@@ -129,5 +129,5 @@ def test_more_cached_than_prompt_tokens_are_impossible_elsewhere(tmp_path: Path)
 def test_a_price_that_is_no_amount_is_told(tmp_path: Path, figure: str) -> None:
     (price,) = _prices(tmp_path, f"OPENAI,m,,{figure},,15").prices
     assert list(cost_problems(price, Tokens(prompt=3, cached=0, completion=4), "OPENAI")) == [
-        f"a price is not an amount of money ({tmp_path}/prices.csv:2)"
+        f"a price is not a valid amount ({tmp_path}/prices.csv:2)"
     ]

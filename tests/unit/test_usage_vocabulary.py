@@ -79,7 +79,7 @@ def test_an_encoding_is_built_once() -> None:
 
 def test_an_unknown_vocabulary_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(
-        BadInput, match=r"^no vocabulary named 'p50k_base', expected one of cl100k_base, o200k_base$"
+        BadInput, match=r"^unknown vocabulary 'p50k_base'; expected one of cl100k_base, o200k_base$"
     ):
         load_table("p50k_base")
 
