@@ -71,7 +71,7 @@ class PriceList:
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
         """Return the prices that STATEK may use for a model, given the provider's name for it.
 
-                A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
+        A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
         it is undefined which one STATEK uses.
         """
         family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
