@@ -1,4 +1,4 @@
-"""Implementation of the fixture `statek_agent`. Imported when a test requests it."""
+"""Implements the `statek_agent` fixture. Imported when a test requests it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class AgentMaker:
-    """Creates the agents of one test. The agents share one clock; each has its own script and its own trace."""
+    """Creates a test's agents. They share a clock; each has its own script and trace."""
 
     def __init__(self, registry: TokenizerRegistry, item: pytest.Item) -> None:
         self._item = item
@@ -43,10 +43,10 @@ class AgentMaker:
         provider: Provider | Literal["cassette"] | None = None,
         **settings: Any,
     ) -> AgentHarness:
-        """Return an agent that plays `script`, or uses `provider`; `settings` are arguments of `AgentHarness`.
+        """Return an agent that plays `script` or uses `provider`; `settings` are `AgentHarness` arguments.
 
-        `provider="cassette"` is the test's own cassette (`@pytest.mark.statek_cassette`): recordings are played, and
-        `--statek-record` records the provider named by `api`, at `<API>_API_URL`, with `<API>_API_KEY`.
+        `provider="cassette"` uses the test's own cassette (`@pytest.mark.statek_cassette`): it plays recordings, and
+        with `--statek-record` it records the provider named `api`, at `<API>_API_URL`, with `<API>_API_KEY`.
         """
         _check_settings(settings)
         if provider == "cassette":
@@ -54,7 +54,7 @@ class AgentMaker:
                 raise BadInput("expected a script or a cassette, not both")
             provider = self._recorded(settings.get("api", "OPENAI"))
         elif isinstance(provider, str):
-            raise BadInput(f"provider={provider!r}: expected 'cassette', or an object that answers requests")
+            raise BadInput(f"provider={provider!r}: expected 'cassette' or an object that answers requests")
         llm = ScriptableLLM(given_by="statek_agent(script=[...])")
         if script is not None:
             llm.script(script)
@@ -65,7 +65,7 @@ class AgentMaker:
         return agent
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` for the first agent whose script has replies left."""
+        """Raise `UnusedReplies` for the first agent whose script has unused replies."""
         for llm in self._llms:
             llm.check_finished()
 
@@ -112,7 +112,7 @@ def _check_settings(settings: Mapping[str, object]) -> None:
 
 @contextmanager
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Provide the maker of agents for a test; inside the block, network connections are refused."""
+    """Provide a test's agent maker; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:

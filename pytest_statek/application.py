@@ -1,4 +1,4 @@
-"""Implementation of the fixture `statek_app`: an application on the requested backend."""
+"""Implements the `statek_app` fixture: an application on the requested backend."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from statek_sim.testing import configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5
-"""The maximum number of console entries, and of tool calls, of a job in the report of a failed test."""
+"""The maximum number of a job's console entries and of its tool calls in a failed test's report."""
 
 
 @contextmanager
 def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    """Set up the application by the test's marker; inside, the network is closed and time is virtual."""
+    """Set up the application from the test's marker; inside the block, the network is blocked and time is virtual."""
     backend = request.config.stash[REQUESTED].backend or chosen_backend()[0]
     with _on_reference(request) if backend == REFERENCE else _on_installed(request) as app:
         yield app
@@ -94,7 +94,7 @@ def _all_told(app: StatekApp) -> list[str]:
 
 
 def _told(job: AppJob) -> Iterator[str]:
-    """Yield a job's results, its last tool calls and the end of its console, because STATEK keeps no conversation."""
+    """Yield a job's results, last tool calls and last console entries, because STATEK stores no conversation."""
     yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
     for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
         if value is not None:
@@ -117,7 +117,7 @@ def _found(item: pytest.Item) -> InstalledStatek:
 
 
 def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
-    """Skip a test that requires another profile than the installed version has."""
+    """Skip a test that requires a different profile than the installed version's."""
     profile_named = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
     if profile_named and wishes.lab.profile != installed.profile:
-        pytest.skip(f"this test requires profile {wishes.lab.profile}; installed is {installed}")
+        pytest.skip(f"this test requires profile {wishes.lab.profile}, found {installed}")

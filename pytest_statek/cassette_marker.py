@@ -1,4 +1,4 @@
-"""Reads the marker `@pytest.mark.statek_cassette(...)`, the settings of a test's cassette."""
+"""Reads the `@pytest.mark.statek_cassette(...)` marker: the settings for a test's cassette."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 STATES: Final = pytest.StashKey[dict[str, CassetteState]]()
-"""The key in `config.stash` for the recordings of this pytest run, by cassette."""
+"""The key in `config.stash` for this pytest run's recordings, by cassette."""
 ORDER: Final = pytest.StashKey[int]()
-"""The key in an item's stash for the position of the test among all tests of the run."""
+"""The key in an item's stash for the test's position among all tests in the run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
-"""The key in an item's stash for the positions of all tests that share its cassette, if there are several."""
+"""The key in an item's stash for the positions of all tests that share its cassette, if several do."""
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassetteWishes:
-    """The settings of a test's cassette."""
+    """A test's cassette settings."""
 
     path: Path
     mode: RecordMode
@@ -41,7 +41,7 @@ class CassetteWishes:
 
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
-    """Return the settings of a marked test, from the nearest marker, the options and the configuration file.
+    """Return a marked test's settings, from the nearest marker, the options and the configuration file.
 
     Raises `BadInput` for an invalid argument.
     """
@@ -77,7 +77,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
 
 
 def _keeping(item: pytest.Item, name: object) -> str:
-    """Return the mode that records a missing request without losing recordings of tests that share the cassette."""
+    """Return the mode that records a missing request without losing recordings from tests that share the cassette."""
     return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 
@@ -85,7 +85,7 @@ def _arguments(item: pytest.Item) -> dict[str, object]:
     arguments: dict[str, object] = {}
     for mark in item.iter_markers(CASSETTE):
         if mark.args:
-            raise BadInput(f"expected arguments by name, such as name=..., got {mark.args[0]!r}")
+            raise BadInput(f"expected keyword arguments, such as name=..., got {mark.args[0]!r}")
         for name, value in mark.kwargs.items():
             if name not in ARGUMENTS:
                 expected = ", ".join(ARGUMENTS)
@@ -97,7 +97,7 @@ def _arguments(item: pytest.Item) -> dict[str, object]:
 
 
 def _mode(option: str | None, argument: object) -> RecordMode:
-    """Return the mode: the command line takes precedence over the marker."""
+    """Return the mode; the command line takes precedence over the marker."""
     return record_mode(option or str("none" if argument is None else argument))
 
 
@@ -110,9 +110,7 @@ def _name(argument: object) -> str | None:
         or argument[:1] in ("", ".")
         or {"/", "\\"} & {*argument}
     ):
-        raise BadInput(
-            f"name={argument!r}: expected the name of a file in the test module's folder of cassettes"
-        )
+        raise BadInput(f"name={argument!r}: expected a file name in the test module's cassette folder")
     return argument
 
 

@@ -1,4 +1,4 @@
-"""The path of a test's cassette, which is the same as in pytest-recording 0.14, so that its cassettes are found."""
+"""The path of a test's cassette, the same as in pytest-recording 0.14, so that its cassettes are found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_NAME: Final = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 
 
 def cassette_path(item: pytest.Item, name: str | None = None) -> Path:
-    """Return `cassettes/<module>/<test>.yaml` beside the test's file; `name` replaces the test's name, if given."""
+    """Return `cassettes/<module>/<test>.yaml` next to the test file; `name`, if given, replaces the test name."""
     stem = _fitting(_name(item) if name is None else name.removesuffix(SUFFIX))
     return item.path.parent / FOLDER / item.path.stem / f"{stem}{SUFFIX}"
 

@@ -1,4 +1,4 @@
-"""Opens and closes the cassettes of tests. Registered as a plugin if a collected test has the marker."""
+"""Opens and closes tests' cassettes. Registered as a plugin if a collected test has the marker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.providers.network import forbid_network
 from statek_sim.values import printable_lines
 
 SHOWN: Final = 5
-"""The maximum number of unplayed recordings that a message lists."""
+"""The maximum number of unplayed recordings listed in a message."""
 SECTION: Final = "STATEK cassette"
 
 
@@ -32,18 +32,18 @@ class _Open:
     stack: ExitStack
     failed: bool = False
     skipped: bool = False
-    """Whether the test was skipped, or failed as expected; then its old recording stays and may be unplayed."""
+    """Whether the test was skipped or failed as expected; if so, its old recording is kept and may be unplayed."""
 
 
 _AT_WORK: Final = pytest.StashKey[pytest.Item]()
 """The key in `config.stash` for the test whose cassette was opened last."""
 _OPEN: Final = pytest.StashKey[_Open]()
 _CONFLICT: Final = pytest.StashKey[str]()
-"""The key in an item's stash for a warning that tests disagree about a shared cassette."""
+"""The key in an item's stash for a warning about tests with conflicting settings for a shared cassette."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Record which tests share a cassette; write the list for `--statek-cassette-list`."""
+    """Determine which tests share a cassette, and write the list for `--statek-cassette-list`."""
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
         if item.get_closest_marker(CASSETTE):
@@ -63,7 +63,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Close the cassette of a test whose teardown was skipped by Ctrl-C."""
+    """Close the cassette if Ctrl-C skipped the test's teardown."""
     interrupted = session.config.stash.get(_AT_WORK, None)
     if interrupted is not None and _OPEN in interrupted.stash:
         interrupted.stash[_OPEN].failed = True
@@ -72,7 +72,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Open the cassette before the first fixture, so that requests of fixtures are in it too."""
+    """Open the cassette before the first fixture, so that it includes the fixtures' requests."""
     if item.get_closest_marker(CASSETTE):
         if _CONFLICT in item.stash:
             item.warn(pytest.PytestWarning(item.stash[_CONFLICT]))
@@ -82,17 +82,17 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test with a missing recording, without the client's traceback, even if the client caught the error."""
+    """Fail a test with a missing recording even if the client caught the error, and hide the client's traceback."""
     problem = None
     try:
         yield
     except UnrecordedRequest as miss:
-        problem = f"{miss}\n  Asked at {_asker(miss, item)}"
+        problem = f"{miss}\n  Requested at {_asker(miss, item)}"
     if problem is not None:
         pytest.fail(printable_lines([problem]), pytrace=False)
     misses = item.stash[_OPEN].session.misses if _OPEN in item.stash else ()
     if misses:
-        problem = f"a request had no recording, and the client hid it:\n{misses[0]}"
+        problem = f"a request had no recording, but the client caught the error:\n{misses[0]}"
         pytest.fail(printable_lines([problem]), pytrace=False)
 
 
@@ -100,7 +100,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Record whether a test failed or was skipped, because its new recording must not replace a good one."""
+    """Note whether a test failed or was skipped, because its new recording must not replace a good one."""
     report = yield
     if _OPEN in item.stash:
         item.stash[_OPEN].failed |= report.failed
@@ -110,7 +110,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Close the cassette after the last fixture: write the new recordings, and report unplayed recordings."""
+    """Close the cassette after the last fixture: write new recordings and report unplayed ones."""
     try:
         result = yield
     except BaseException:
@@ -126,7 +126,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _share(path: Path, items: list[pytest.Item]) -> None:
-    """Record that tests share a cassette, with a warning if the tests disagree about it."""
+    """Mark tests as sharing a cassette, with a warning if their settings conflict."""
     modes: dict[str, pytest.Item] = {}
     sharers = frozenset(item.stash[ORDER] for item in items)
     for item in items:
@@ -200,7 +200,7 @@ def _open(item: pytest.Item) -> None:
 
 
 def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
-    """Refuse to record a shared cassette in several processes, because its order would depend on timing."""
+    """Reject recording a shared cassette in several processes, because its order would depend on timing."""
     sharers = item.stash.get(SHARERS, frozenset())
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
@@ -210,7 +210,7 @@ def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
 
 
 def _close(item: pytest.Item) -> str | None:
-    """Close a test's cassette; return the problem with its use, if any."""
+    """Close a test's cassette; return any problem with how it was used."""
     state = item.stash[_OPEN]
     del item.stash[_OPEN], item.stash[SESSION]
     state.stack.close()
@@ -227,7 +227,7 @@ def _close(item: pytest.Item) -> str | None:
 
 def _put_aside(session: CassetteSession, saved: Saved) -> str:
     return (
-        f"the test did not pass, so the old recording stays; the new one is {saved.path}\n"
+        f"the test did not pass, so the old recording was kept; the new one is {saved.path}\n"
         f"compare them: statek-sim cassette diff {session.shown or session.path} {saved.path}"
     )
 
@@ -245,20 +245,20 @@ def _unplayed(session: CassetteSession) -> str | None:
     if len(left) > SHOWN:
         lines.append(f"  and {len(left) - SHOWN} more")
     lines += [
-        f"  If they are no longer needed, record it again: {session.advice.record}",
+        f"  If they are no longer needed, record the cassette again: {session.advice.record}",
         f"  To ignore them: @pytest.mark.{CASSETTE}(allow_unplayed=True)",
     ]
     return "\n".join(lines)
 
 
 def _shown(path: Path, config: pytest.Config) -> Path:
-    """Return a path for display: relative to the folder where pytest was called, if it is below."""
+    """Return a path for display, relative to the folder where pytest was called if the path is inside it."""
     here = config.invocation_params.dir
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _asker(miss: BaseException, item: pytest.Item) -> str:
-    """Return the line of the test's file that sent the request, or else the first line of the traceback."""
+    """Return the line in the test file that sent the request, or else the traceback's first line."""
     frames = traceback.extract_tb(miss.__traceback__)
     own = [frame for frame in frames if Path(frame.filename) == item.path]
     frame = own[-1] if own else frames[0]

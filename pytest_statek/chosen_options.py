@@ -1,6 +1,6 @@
-"""The requested options of the gate or of evals, on the command line and in the configuration file.
+"""The requested gate or evals options, from the command line and the configuration file.
 
-`--statek-gate` and `statek_gate` request the part `gate`; `statek_gate_policy` and the other keys are its settings.
+`--statek-gate` and `statek_gate` request the `gate` part; `statek_gate_policy` and the other keys are its settings.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pytest
 
 
 class ChosenOptions:
-    """The options of one part of the plugin, `gate` or `evals`.
+    """The options for one part of the plugin, `gate` or `evals`.
 
-    Paths are relative to pytest's working folder, or to the folder of the configuration file.
+    Paths are relative to pytest's working folder or the configuration file's folder.
 
-    `given` are pytest's own arguments, such as paths of tests; if there are any, the configuration file's list of what
-    to run is ignored. If `alone` is set, only nodes of this plugin run. `names` are the requested presets or evals;
-    paths are in display form.
+    `given` are pytest's own arguments, such as test paths; if there are any, the configuration file's list of what to
+    run is ignored. If `alone` is set, only this plugin's nodes run. `names` are the requested presets or evals, with
+    paths in display form.
     """
 
     def __init__(self, config: pytest.Config, part: str) -> None:
@@ -36,23 +36,23 @@ class ChosenOptions:
         self.names = self._found(requested, self._here) or self._found(written, self._there)
 
     def text(self, name: str) -> str | None:
-        """Return the string value of a key, or None."""
+        """Return a key's string value, or None."""
         return self._key(name) or None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the list of values of a key."""
+        """Return a key's list of values."""
         return tuple(self._key(name))
 
     def path(self, name: str) -> str | None:
-        """Return the value of a key as a path in display form, or None."""
+        """Return a key's value as a path in display form, or None."""
         return path_from(self._key(name), self._there, self._here)
 
     def name(self, name: str) -> str | None:
-        """Return the value of a key: a path if it exists, else the text."""
+        """Return a key's value: a path if it exists, else the text."""
         return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return the list of values of a key, each as `name` returns it."""
+        """Return a key's list of values, each converted like `name`."""
         return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:
@@ -64,15 +64,15 @@ class ChosenOptions:
 
 
 def found(text: str, base: Path, here: Path) -> str:
-    """Return the path `text` as `path_from` does if it exists.
+    """Return the path `text` like `path_from` if it exists.
 
-    Otherwise return `text` unchanged, because it is the name of something built in.
+    Otherwise, return `text` unchanged: it is a built-in name.
     """
     return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
 
 
 def path_from(text: str | None, base: Path, here: Path) -> str | None:
-    """Return the path `text`, relative to `base`, as a path relative to `here` if possible; None for no text."""
+    """Convert the path `text` from relative to `base` to relative to `here`, if possible; None if there is no text."""
     if not text:
         return None
     path = Path(os.path.normpath(base / text))

@@ -1,4 +1,4 @@
-"""Collectors of scenario files, with one item for each scenario and profile."""
+"""Collects scenario files, with one item per scenario and profile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.suite.run import chosen
 
 
 class ScenarioFile(pytest.Collector):
-    """One scenario file. All problems in the file are one collection error, with a line for each."""
+    """A scenario file. All problems in the file are reported as one collection error, a line each."""
 
     def __init__(self, *, loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
@@ -41,7 +41,7 @@ class ScenarioFile(pytest.Collector):
             yield from self._explorations(own)
 
     def _explorations(self, own: Sequence[Scenario]) -> Iterator[pytest.Item]:
-        """Yield an exploration of each scenario under its first profile."""
+        """Yield an exploration for each scenario under its first profile."""
         # Imported here, because most runs do not need it.
         from pytest_statek.explore import ExploreItem  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ class ScenarioFile(pytest.Collector):
 
 
 class ScenarioFolder(pytest.Directory):
-    """The scenario files of one folder, in a node of their own, so that pytest loads the folder's conftest."""
+    """The scenario files in a folder, as a separate node, so that pytest loads the folder's conftest."""
 
     def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -63,13 +63,13 @@ class ScenarioFolder(pytest.Directory):
         self._plan = plan
 
     def collect(self) -> Iterable[ScenarioFile]:
-        """Yield the files in their given order."""
+        """Yield the files in the given order."""
         for path in self._files:
             yield _file_node(self, path, self._loaded, self._plan)
 
 
 class ScenarioCollection:
-    """Adds the planned scenario files to the session, and collects scenario files that are given as arguments."""
+    """Adds the planned scenario files to the session, and collects scenario files passed as arguments."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -78,7 +78,7 @@ class ScenarioCollection:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Put the planned files beside the session's own nodes, or in place of them."""
+        """Add the planned files to the session's own nodes, or replace them."""
         report = yield
         if isinstance(collector, pytest.Session) and report.passed:
             own = [] if self._plan.alone else list(report.result)
@@ -86,7 +86,7 @@ class ScenarioCollection:
         return report
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a file of scenarios or evals whose path, or an item in it, was given as an argument."""
+        """Collect a scenario or eval file if it, or an item in it, was passed as an argument."""
         if file_path.suffix not in SCENARIO_SUFFIXES or not parent.session.isinitpath(file_path):
             return None
         here = parent.config.invocation_params.dir

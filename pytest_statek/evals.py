@@ -1,4 +1,4 @@
-"""The part of the plugin for evals, which is registered only in runs with evals."""
+"""The plugin's evals part, registered only in runs with evals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
 SEEDS: Final = 3
-"""The default number of seeds of scripts, as in `statek-sim evals check`."""
+"""The default number of seeds for scripts, as in `statek-sim evals check`."""
 MOST: Final = 1000
-"""Maximum number of seeds."""
+"""The maximum number of seeds."""
 _YOUR_OWN: Final = "for your own evals, use --statek-evals=PATH with a .yaml file or a folder"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options, and register the collector of evals."""
+    """Check the options and register the evals collector."""
     options = ChosenOptions(config, "evals")
     try:
         files = _files(options.names)
@@ -43,19 +43,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return the model of the evals, and the baseline or policy."""
+    """Return the evals' model, and the baseline or policy."""
     runs = config.stash[RUNS]
     if isinstance(runs, ScriptRuns):
         return []
     arms = ", ".join(dict.fromkeys(arm.name for arm in (*runs.arms, *runs.rule_arms)))
     seeds = "" if runs.seeds is None else f" on seeds below {runs.seeds}"
-    held = [] if runs.baseline is None else [f"held against {runs.baseline_file}"]
-    judged = [] if runs.policy is None else [f"judged by {runs.policy.path}"]
-    return [f"statek evals: {runs.profile.name} in the arms {arms}{seeds}, {' and '.join([*held, *judged])}"]
+    held = [] if runs.baseline is None else [f"compared with {runs.baseline_file}"]
+    judged = [] if runs.policy is None else [f"checked against {runs.policy.path}"]
+    return [f"statek evals: {runs.profile.name} in arms {arms}{seeds}, {' and '.join([*held, *judged])}"]
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
-    """Return the settings of evals for this run; raises `CollectError` for invalid keys of the configuration file."""
+    """Return this run's evals settings; raises `CollectError` for invalid keys in the configuration file."""
     if RUNS not in config.stash:
         try:
             config.stash[RUNS] = _runs(ChosenOptions(config, "evals"))
@@ -65,7 +65,7 @@ def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
 
 
 def named_evals(parent: pytest.Collector, path: Path, file: Path) -> EvalsNode:
-    """Return the node of an eval file given as a pytest argument, such as a node id."""
+    """Return the node for an eval file passed as a pytest argument, such as a node id."""
     return evals_node(parent, path, file, load_paths([file]), _runs_of(parent.config))
 
 
@@ -99,10 +99,10 @@ def _runs(options: ChosenOptions) -> ScriptRuns | ModelRuns:
 
 
 def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
-    """Return a baseline, with the arms that are compared with it: the `wanted` ones, or else all of its arms."""
+    """Return a baseline and the arms to compare with it: the `wanted` arms, or else all of its arms."""
     before = read_baseline(Path(name))
     if not before.arms:
-        raise BadInput(f"{name}: no arms; write it again with --update-baseline")
+        raise BadInput(f"{name}: no arms; rewrite it with --update-baseline")
     arms = parse_arms(wanted or before.arms, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
     missing = [arm.name for arm in arms if arm.name not in before.arms]
@@ -113,7 +113,7 @@ def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Basel
 
 
 def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms for the rules of a policy: the requested arms, or else the arms that the rules name."""
+    """Return the arms for a policy's rules: the requested arms, or else those named in the rules."""
     if wanted:
         return parse_arms(wanted, said_by="statek_evals_arm")
     named = dict.fromkeys(rule.arm for rule, _ in policy.rules)
@@ -129,14 +129,14 @@ def _seeds(text: str | None) -> int | None:
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the eval files at these paths; raises `BadInput` for a path without evals, such as a path of tests."""
+    """Return the eval files at these paths; raises `BadInput` for a path without evals, such as a test path."""
     files: dict[Path, None] = {}
     for text in names:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)
         file, colons, name = text.partition("::")
         if colons and file.endswith(SCENARIO_SUFFIXES):
             raise BadInput(
-                f"--statek-evals={text}: expected a file or a folder; one eval: `pytest {file}::{name}`"
+                f"--statek-evals={text}: expected a file or a folder; to run one eval: `pytest {file}::{name}`"
             )
         own, problems = find_files([path])
         evals = [file for file in own if is_eval_file(file)]

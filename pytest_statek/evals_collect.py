@@ -1,4 +1,4 @@
-"""Collectors of eval files, with one item per eval or per eval and arm, and of a policy, with one item per rule."""
+"""Collects eval files, with one item per eval or per eval and arm, and policies, with one item per rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):
-    """One eval file. All problems in the file are one collection error, with a line for each."""
+    """An eval file. All problems in the file are reported as one collection error, a line each."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PolicyNode(pytest.Collector):
         self._policy = policy
 
     def collect(self) -> Iterable[RuleItem]:
-        """Yield the items, in the order of the file."""
+        """Yield the items in file order."""
         try:
             experiment = Experiment(
                 suite=tuple(self._suite), model=self._runs.profile, arms=self._runs.rule_arms, seeds=1
@@ -82,7 +82,7 @@ class PolicyNode(pytest.Collector):
 def evals_nodes(
     session: pytest.Session, files: Sequence[Path], runs: ScriptRuns | ModelRuns
 ) -> Iterator[EvalsNode | PolicyNode]:
-    """Yield a node per eval file; for a model also the evals that its baseline lost, and the policy."""
+    """Yield a node per eval file; for a model, also yield evals missing compared with its baseline, and the policy."""
     # All at once: ids are unique among everything loaded.
     loaded = load_paths(files)
     for file in files:
@@ -111,7 +111,7 @@ def _policy_node(
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
-    """Yield a node that fails if the baseline has evals that no longer exist, because no item would fail for them."""
+    """Yield a failing node if the baseline has evals that no longer exist, because no item would fail for them."""
     if runs.baseline is None:
         return
     known = {scenario.id for scenario in loaded.evals}
@@ -122,7 +122,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     file = Path(runs.baseline_file)
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
     problem = (
-        f"evals that are not under --statek-evals: {', '.join(gone)}; run all, select some with -k, or "
+        f"evals not found under --statek-evals: {', '.join(gone)}; run all, select some with -k, or "
         "update the baseline with `statek-sim evals run --update-baseline`"
     )
     yield EvalsNode.from_parent(
@@ -139,7 +139,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
 def evals_node(
     parent: pytest.Collector, path: Path, file: Path, loaded: LoadedSuite, runs: ScriptRuns | ModelRuns
 ) -> EvalsNode:
-    """Return the node of the eval file at `path`, displayed as `file`, with the evals of this file in `loaded`."""
+    """Return the node for the eval file at `path`, displayed as `file`, with its evals in `loaded`."""
     return EvalsNode.from_parent(
         parent,
         name=path.name,

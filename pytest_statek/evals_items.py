@@ -1,4 +1,4 @@
-"""Evals as test items: an item runs the scripts of an eval, a simulated model on an eval, or a rule of a policy."""
+"""Evals as test items: an item runs an eval's scripts, a simulated model on an eval, or a policy rule."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from statek_sim.gate.evals_policy import EvalsPolicy, judge_evals, selected
 
 @dataclass(frozen=True, slots=True)
 class ScriptRuns:
-    """Settings for running every script of an eval, with seeds from 0."""
+    """Settings for running an eval's scripts, with seeds from 0."""
 
     seeds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRuns:
-    """Settings for running a simulated model on evals, compared with a baseline, a policy or both.
+    """Settings for running a simulated model on evals with a baseline, a policy or both.
 
-    `model` is the model as the user named it. If `seeds` is None, the number of seeds is that of the baseline, or
-    `SEEDS` without a baseline. `arms` are compared with the baseline; `rule_arms` are used by the policy's rules.
+    `model` is the model as named by the user. If `seeds` is None, the number of seeds is the baseline's, or `SEEDS`
+    without a baseline. `arms` are compared with the baseline; `rule_arms` are used by the policy's rules.
     """
 
     model: str
@@ -48,11 +48,11 @@ class ModelRuns:
     _played: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
 
     def known(self, scenario: EvalScenario, arm: Arm) -> int:
-        """Return the number of seeds of an eval in the baseline's arm."""
+        """Return an eval's number of seeds in the baseline's arm."""
         return 0 if self.baseline is None else self.baseline.seeds_of(arm.name, scenario.id)
 
     def played(self, scenario: EvalScenario, arm: Arm) -> list[Outcome]:
-        """Return the outcomes of an eval in an arm; the runs are cached, because several items may need them."""
+        """Return an eval's outcomes in an arm; the runs are cached, because several items may need them."""
         key = scenario.id, arm.name
         if key not in self._played:
             seeds = self.seeds or self.known(scenario, arm) or SEEDS
@@ -61,18 +61,18 @@ class ModelRuns:
 
 
 SEEDS: Final = 10
-"""The default number of seeds of a model without a baseline, as in `statek-sim evals run`."""
+"""The default number of seeds for a model without a baseline, as in `statek-sim evals run`."""
 RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
-"""The key for the settings of evals in `config.stash`."""
+"""The key in `config.stash` for the evals settings."""
 
 
 def _failed(lines: Iterable[str], command: str) -> ItemFailed:
-    """Return the failure with these lines and the command that reproduces it."""
+    """Return a failure with these lines and the command that reproduces it."""
     return ItemFailed("\n".join([*lines, "", command]))
 
 
 class EvalItem(StatekItem):
-    """One eval; `-k` finds it by id, tier and capability. Marked `statek`."""
+    """An eval; `-k` selects it by id, tier and capability. Marked `statek`."""
 
     def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -82,7 +82,7 @@ class EvalItem(StatekItem):
         self.extra_keyword_matches.update((scenario.tier, scenario.capability))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return file, line from 0, and title."""
+        """Return the file, line (from 0) and title."""
         return self.path, self.scenario.line - 1, self.name
 
     def _command(self) -> str:
@@ -93,7 +93,7 @@ class EvalItem(StatekItem):
 
 
 class ScriptItem(EvalItem):
-    """Plays the ideal script of an eval, which must pass, and the wrong scripts, which must fail."""
+    """Plays an eval's ideal script, which must pass, and its wrong scripts, which must fail."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ScriptRuns, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -110,7 +110,7 @@ class ScriptItem(EvalItem):
 
 
 class ModelItem(EvalItem):
-    """Lets a simulated model work on an eval in one arm; fails if fewer runs are right than in the baseline."""
+    """Runs a simulated model on an eval in one arm; fails if fewer runs are right than in the baseline."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ModelRuns, arm: Arm, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -125,7 +125,7 @@ class ModelItem(EvalItem):
         self.user_properties += [("model", runs.profile.name), ("arm", arm.name)]
 
     def runtest(self) -> None:
-        """Run every seed, and compare the runs with the baseline."""
+        """Run every seed and compare the runs with the baseline."""
         self._refuse_unknown()
         runs = self._runs
         assert runs.baseline is not None, "items of a baseline require a baseline"
@@ -139,7 +139,7 @@ class ModelItem(EvalItem):
             raise _failed(held.lines, self._command())
 
     def _refuse_unknown(self) -> None:
-        """Raise `BadInput` if the baseline lacks some of the runs, because these would always pass."""
+        """Raise `BadInput` if the baseline lacks some of the runs, because those would always pass."""
         if not self._known or self._known < self._seeds:
             place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
             known = f"has {self._known} seeds of it in arm {self._arm.name!r}"
@@ -151,7 +151,7 @@ class ModelItem(EvalItem):
 
 
 class RuleItem(StatekItem):
-    """One rule of a policy: a simulated model works on the evals that the rule selects, in the rule's arm."""
+    """A policy rule: runs a simulated model on the evals that the rule selects, in the rule's arm."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
@@ -168,7 +168,7 @@ class RuleItem(StatekItem):
         self.user_properties += [("model", runs.profile.name), ("arm", rule.arm)]
 
     def runtest(self) -> None:
-        """Run the evals, and judge the runs."""
+        """Run the evals and check the runs against the rule."""
         outcomes = [run for scenario in self._suite for run in self._runs.played(scenario, self._arm)]
         self._seeds = max(run.seed for run in outcomes) + 1
         experiment = Experiment(
@@ -179,7 +179,7 @@ class RuleItem(StatekItem):
             raise _failed(verdict.lines, self._command())
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return file, line from 0, and name."""
+        """Return the file, line (from 0) and name."""
         return self.path, self._line - 1, self.name
 
     def _command(self) -> str:

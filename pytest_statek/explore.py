@@ -1,4 +1,4 @@
-"""`--statek-explore`: one more test per scenario, which plays every crash, order, limit and fault of it."""
+"""`--statek-explore`: an additional test per scenario, which tries every crash, order, limit and fault."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class ExploreItem(StatekItem):
             raise ItemFailed("\n".join([*map(str, failure_lines(explored)), "", again]))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return file, line from 0, and title."""
+        """Return the file, line (from 0) and title."""
         return self.path, self.scenario.line - 1, self.name

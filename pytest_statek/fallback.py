@@ -14,14 +14,14 @@ import pytest
 
 
 class Fallback:
-    """The last finder of Python's import system, which installs the shims of `statek` and `dbzero` if needed."""
+    """The last finder in Python's import system, which installs the `statek` and `dbzero` shims if needed."""
 
     used = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a shim for the two packages, if neither of them is installed."""
+        """Return a shim's spec for the two packages if neither is installed."""
         if fullname not in ("statek", "dbzero") or _is_there("dbzero" if fullname == "statek" else "statek"):
             return None
         # Imported only now: it loads statek_sim.
@@ -42,7 +42,7 @@ class Fallback:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether a package can be found without this finder."""
+    """Return whether a package is found without this finder."""
     return any(
         finder.find_spec(name, None) is not None
         for finder in sys.meta_path
@@ -51,11 +51,11 @@ def _is_there(name: str) -> bool:
 
 
 FALLBACK: pytest.StashKey[Fallback] = pytest.StashKey()
-"""The key for the finder in `config.stash`, which lacks it if a backend was requested."""
+"""The key in `config.stash` for the finder; not set if a backend was requested."""
 
 
 def fall_back(config: pytest.Config) -> None:
-    """Let imports find the reference runtime as a last resort, until the run ends."""
+    """Let imports fall back to the reference runtime until the run ends."""
     fallback = config.stash[FALLBACK] = Fallback()
     sys.meta_path.append(fallback)
     config.add_cleanup(fallback.remove)

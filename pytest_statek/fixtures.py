@@ -1,4 +1,4 @@
-"""Fixtures for tests of agents and their tools. They load `statek_sim` when a test first requests one."""
+"""Fixtures for testing agents and their tools. `statek_sim` is loaded when a test first requests one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """The lab of a test: the connected runtime, LLM, clock and queue."""
+    """A test's lab: the connected runtime, LLM, clock and queue."""
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here, so that the plugin costs nothing in a run without our fixtures.
     from pytest_statek.lab import open_lab  # noqa: PLC0415
@@ -36,18 +36,18 @@ def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 @pytest.fixture
 def statek_llm(_statek_lab: Lab) -> ScriptableLLM:
-    """The scripted LLM of this test: `statek_llm.script(worker=[code("exit(1)")])`.
+    """The test's scripted LLM: `statek_llm.script(worker=[code("exit(1)")])`.
 
-    The test fails if a reply is not used.
+    The test fails if a reply is unused.
     """
     return _statek_lab.llm
 
 
 @pytest.fixture
 def statek_runtime(_statek_lab: Lab) -> Runtime:
-    """A STATEK runtime on `statek_llm`, `statek_clock` and no network: create jobs, `run()`, inspect them.
+    """A STATEK runtime with `statek_llm`, `statek_clock` and no network: create jobs, `run()`, inspect them.
 
-    `@pytest.mark.statek(profile=..., preset=..., limits=..., seed=...)` sets it up.
+    Configure it with `@pytest.mark.statek(profile=..., preset=..., limits=..., seed=...)`.
     """
     return _statek_lab.runtime
 
@@ -60,7 +60,7 @@ def statek_clock(_statek_lab: Lab) -> VirtualClock:
 
 @pytest.fixture
 def statek_queue(_statek_lab: Lab) -> WorkQueue:
-    """A durable work queue with the items named in the marker; `add` more in the test. Changes are traced."""
+    """A durable work queue with the items named in the marker; `add` more in the test. The trace records changes."""
     return _statek_lab.queue
 
 
@@ -68,8 +68,8 @@ def statek_queue(_statek_lab: Lab) -> WorkQueue:
 def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     """Creates agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
 
-    `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. The
-    test fails if a reply is not used.
+    `agent.run(task)` returns the run, in virtual time, with `answer`, `stop`, `calls`, `nudged`, `refused` and its
+    trace. The test fails if a reply is unused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here for the same reason.
@@ -83,8 +83,8 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
 def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
     """Creates guests, for your own or third-party harnesses: `statek_guest(script=[text("done")], tools=[look])`.
 
-    `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time. The
-    test fails if a reply is not used.
+    `guest.ask` is the model as a callable, `guest.tools` are recorded tools, `guest.run` runs coroutines in virtual
+    time. The test fails if a reply is unused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here for the same reason.
@@ -96,10 +96,10 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
 
 @pytest.fixture
 def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
-    """Starts MCP servers: `statek_mcp_server([search], faults=["dies:search@2"])`, then point a client at its `url`.
+    """Starts MCP servers: call `statek_mcp_server([search], faults=["dies:search@2"])`; point a client at its `url`.
 
-    `journal` has the clients' requests; `list_only([...])` changes the list. The test fails if a fault affects no
-    request. Connections to other machines are refused.
+    `journal` contains the clients' requests; `list_only([...])` changes the tool list. The test fails if a fault
+    affects no request. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.mcp_server_check")
     # Imported here for the same reason.
@@ -111,10 +111,10 @@ def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker
 
 @pytest.fixture
 def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    """Your STATEK application on the backend of `--statek-backend`: script its model, run its jobs, inspect them.
+    """Your STATEK application on the `--statek-backend`: script its model, run its jobs, inspect them.
 
-    Its agents, tools and stored classes stay unchanged. The marker sets it up as it does `statek_runtime`; the default
-    profile is 1.4.
+    Its agents, tools and stored classes stay unchanged. Configure it with the marker, like `statek_runtime`; the
+    default profile is 1.4.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here for the same reason.
@@ -126,12 +126,12 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 
 @pytest.fixture
 def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """A fake LLM server of this test: `statek_llm_server.script([...])`, then run your agent.
+    """A fake LLM server for the test: call `statek_llm_server.script([...])`, then run your agent.
 
-    Clients of OpenAI, Anthropic and Gemini that are created in the test find it automatically: `OPENAI_BASE_URL`,
-    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. Pass
-    `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini, to a client that reads no variable. The test
-    fails if a reply is not used or a request has no reply. Connections to other machines are refused.
+    OpenAI, Anthropic and Gemini clients created in the test find it automatically: `OPENAI_BASE_URL`,
+    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. To clients
+    that do not read these variables, pass `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini. The test
+    fails if a reply is unused or a request has no reply. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
     # Imported here, so that the plugin costs nothing in a run without our fixtures.
@@ -143,9 +143,9 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 @pytest.fixture
 def statek_seed(request: pytest.FixtureRequest) -> int:
-    """The number of this run, from 0, in a test marked `statek_repeat`; 0 in other tests.
+    """The run's number, from 0, in a test marked `statek_repeat`; 0 in other tests.
 
-    Use it as a seed for anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
+    Use it to seed anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
     """
     item: pytest.Item = request.node
     return item.stash.get(RUN_NUMBER, 0)
@@ -153,7 +153,7 @@ def statek_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def statek_cassette(request: pytest.FixtureRequest) -> CassetteSession:
-    """The open cassette of a test marked `statek_cassette`, with its path, mode and unplayed recordings."""
+    """The open cassette in a test marked `statek_cassette`, with its path, mode and unplayed recordings."""
     item: pytest.Item = request.node
     session = item.stash.get(SESSION, None)
     if session is None:

@@ -1,4 +1,4 @@
-"""The plugin's part for the gate; registered only in runs that judge presets."""
+"""The plugin's gate part, registered only in runs that check presets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from statek_sim.gate.gate import GatePlan, gate_plan, has_shipped
 from statek_sim.suite.run import profile_known
 
 PLAN = pytest.StashKey[GatePlan]()
-"""The key of `config.stash` for the gate's options."""
+"""The key in `config.stash` for the gate's options."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the presets and the policy; register the collector of verdicts."""
+    """Check the presets and the policy, and register the verdict collector."""
     options = ChosenOptions(config, "gate")
     here, policy = config.invocation_params.dir, options.path("policy")
     # The configured scenarios are judged, by default the scenarios of this run.

@@ -1,4 +1,4 @@
-"""Verdicts of the gate as test items: one for each preset, rule and scenario, and one for each case of a baseline."""
+"""Gate verdicts as test items: one per preset, rule and scenario, and one per baseline case."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.scenario.schema import Profile
 
 _FOLDER: Final = "statek_gate"
-"""The prefix of the node ids of verdicts."""
+"""The prefix of verdict node ids."""
 
 
 class VerdictItem(StatekItem):
-    """A test item that judges one case; `-k` selects it by preset, rule, scenario and tags."""
+    """A test item that checks one case; `-k` selects it by preset, rule, scenario and tags."""
 
     def __init__(
         self, *, case: Case | BaselineCase, judge: WatchedJudge | None, parent: pytest.Collector, **node: Any
@@ -35,18 +35,18 @@ class VerdictItem(StatekItem):
         self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
 
     def runtest(self) -> None:
-        """Judge the case; the judge runs the scenario in a watched process, if there is one."""
+        """Check the case; if there is a watched process, the scenario runs there."""
         verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
             raise ItemFailed(f"{verdict.place}: {verdict.reason}")
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the preset's file, line 0 and the title."""
+        """Return the preset's file, line 0 and title."""
         return self.path, 0, f"{self._case.preset.name}::{self.name}"
 
 
 class GatedPresetNode(pytest.Collector):
-    """One preset, with an item for each verdict."""
+    """A preset, with an item per verdict."""
 
     def __init__(self, *, cases: list[Case | BaselineCase], judge: WatchedJudge | None, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -61,7 +61,7 @@ class GatedPresetNode(pytest.Collector):
 
 
 class GateFailedToStart(pytest.Collector):
-    """A collection error about the scenarios of the gate, or about a policy."""
+    """A collection error about the gate's scenarios or a policy."""
 
     def __init__(self, *, problem: str, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -69,12 +69,12 @@ class GateFailedToStart(pytest.Collector):
         self._problem = problem
 
     def collect(self) -> Iterable[VerdictItem]:
-        """Fail with the problem, which pytest prints as text."""
+        """Raise the problem, which pytest prints as text."""
         raise self.CollectError(self._problem)
 
 
 class GateCollection:
-    """The presets of a run as nodes."""
+    """A run's presets as nodes."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class GateCollection:
         self._watchdog = watchdog
 
     def nodes(self, session: pytest.Session) -> Iterator[pytest.Collector]:
-        """Yield a node per preset, or the problem with the scenarios or the policy."""
+        """Yield a node per preset, or a problem with the scenarios or the policy."""
         try:
             found = list(cases(self._plan, workloads(self._scenarios), profile=self._profile))
         except BadInput as error:

@@ -1,4 +1,4 @@
-"""Implementation of the fixture `statek_guest`. Imported when a test requests it."""
+"""Implements the `statek_guest` fixture. Imported when a test requests it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.server.fault import FaultRule
 
 
 class GuestMaker:
-    """Creates the guests of one test, each with its own script, virtual time and trace."""
+    """Creates a test's guests, each with its own script, virtual time and trace."""
 
     def __init__(self) -> None:
         self.guests: list[Guest] = []
@@ -29,20 +29,20 @@ class GuestMaker:
         faults: Sequence[FaultRule] = (),
         **settings: Any,
     ) -> Guest:
-        """Return a guest that plays `script`; `settings` are further arguments of `Guest`."""
+        """Return a guest that plays `script`; `settings` are further `Guest` arguments."""
         guest = Guest(script, tools=tools, faults=faults, **settings)
         self.guests.append(guest)
         return guest
 
     def check_finished(self) -> None:
-        """Raise an error for the first guest with an unused reply, or with a request that found no reply."""
+        """Raise an error for the first guest with an unused reply or an unanswered request."""
         for guest in self.guests:
             guest.llm.check_finished()
 
 
 @contextmanager
 def open_guests(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Provide the maker of guests for a test; inside the block, network connections are refused."""
+    """Provide a test's guest maker; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = GuestMaker()
     with forbid_network() as guard:

@@ -1,4 +1,4 @@
-"""The hooks of this plugin. Implement them in a conftest.py or in your own plugin."""
+"""This plugin's hooks. Implement them in a conftest.py or in your own plugin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def pytest_statek_scenario_result(result: ScenarioResult) -> None:
     """Called with a scenario's result under one profile, passed or failed.
 
-    It is called before pytest knows the item's outcome, in the process that ran it (a worker under pytest-xdist). An
+    Called before pytest knows the item's outcome, in the process that ran it (a worker under pytest-xdist). An
     exception fails the item.
     """
 

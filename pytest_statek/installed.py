@@ -1,4 +1,4 @@
-"""Scenarios on the `statek` package of this environment: its version, and the process that runs them."""
+"""Scenarios on the installed `statek` package: its version, and the process that runs them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from statek_sim.scenario.schema import Profile
 from statek_sim.semantics import RELEASES, profile_of
 
 PACKAGES: Final = ("statek", "dbzero")
-"""The packages that an application imports."""
+"""The packages that applications import."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledStatek:
-    """The `statek` that `import statek` finds here, and the behaviour profile of its version."""
+    """The `statek` that `import statek` finds here, and its version's behaviour profile."""
 
     version: str
     profile: Profile
@@ -32,7 +32,7 @@ class InstalledStatek:
 
 
 def installed_statek() -> InstalledStatek:
-    """Return the installed package, without importing it; raises `BadInput` with what to install."""
+    """Return the installed package without importing it; raises `BadInput` with install instructions."""
     try:
         found = version("statek")
     except PackageNotFoundError:
@@ -59,7 +59,7 @@ def say_what_is_missing(failure: Exception) -> None:
 
 
 def chosen_backend() -> tuple[str, str]:
-    """Return the default backend of applications, with a description: the installed package, if there is one."""
+    """Return the applications' default backend with a description: the installed package, if there is one."""
     if _found("statek") is None and _found("dbzero") is None:
         return REFERENCE, "the reference runtime: statek is not installed here"
     found = _found("statek")
@@ -81,7 +81,7 @@ def _missing(module: str) -> str:
 
 
 def peer_of(config: pytest.Config) -> Peer:
-    """Return the interpreter that runs this process's scenarios; started on first use, ended with the run."""
+    """Return the interpreter that runs this process's scenarios; it starts on first use and stops with the run."""
     if _PEER not in config.stash:
         peer = config.stash[_PEER] = Peer(sys.executable)
         config.add_cleanup(peer.close)

@@ -1,4 +1,4 @@
-"""One scenario under one profile as a test item."""
+"""A scenario under one profile as a test item."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 _PYTEST_OWN: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
 )
-"""Tags that are not added as markers, because pytest has markers of this name; `-k` still finds the tags."""
+"""Tags that are not added as markers because pytest has markers with these names; `-k` still finds them."""
 
 
 _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
-"""The key in `config.stash` for the first failure of every failed scenario, by suite and id."""
+"""The key in `config.stash` for each failed scenario's first failure, by suite and id."""
 
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
-    """Return the failure text; for a scenario that already failed under another profile, only the differences."""
+    """Return the failure text; if the scenario already failed under another profile, only the differences."""
     shown = config.stash.setdefault(_TOLD, {})
     first = shown.setdefault((result.scenario.suite, result.scenario.id), result)
     return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
 
 class ScenarioItem(StatekItem):
-    """Runs its scenario; `result` is set afterwards. Marked `statek` and with the scenario's tags."""
+    """Runs its scenario and sets `result`. Marked `statek` and with the scenario's tags."""
 
     def __init__(
         self, *, scenario: Scenario, profile: Profile, plan: Plan, parent: pytest.Collector, **node: Any
@@ -61,7 +61,7 @@ class ScenarioItem(StatekItem):
         for tag in self.scenario.tags:
             self.extra_keyword_matches.add(tag)
             if tag.isidentifier() and not tag.startswith("_") and tag not in _PYTEST_OWN:
-                self.config.addinivalue_line("markers", f"{tag}: a tag of scenarios")
+                self.config.addinivalue_line("markers", f"{tag}: a scenario tag")
                 self.add_marker(tag)
 
     def runtest(self) -> None:
@@ -79,7 +79,7 @@ class ScenarioItem(StatekItem):
         return runner_of(self.config, self._plan)(self.scenario, self.profile)
 
     def _on_installed(self) -> ScenarioResult:
-        """Run on the real package, whose process has no network except the scripted LLM."""
+        """Run on the real package in a process with no network access except the scripted LLM."""
         return run_one_installed(
             peer_of(self.config),
             self.scenario,
@@ -90,5 +90,5 @@ class ScenarioItem(StatekItem):
         )
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return file, line from 0, and title."""
+        """Return the file, line (from 0) and title."""
         return self.path, self.scenario.line - 1, self.name

@@ -1,4 +1,4 @@
-"""The lab of a test of STATEK's jobs, set up by its marker and the options."""
+"""The lab for a test of STATEK jobs, configured by its marker and the options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @contextmanager
 def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT) -> Iterator[Lab]:
-    """Set up the lab described by the test's marker; inside, the network is closed and time is virtual."""
+    """Set up the lab from the test's marker; inside the block, the network is blocked and time is virtual."""
     item: pytest.Item = request.node
     wishes = marked(request)
     registry = tokenizers(request.config)
@@ -50,7 +50,7 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
 
 
 def limits_of_blocks(watchdog: str) -> BlockLimits | None:
-    """Return the limits for a block of model-written code in this process, which are those of the watchdog, if set."""
+    """Return the limits for a block of model-written code in this process: the watchdog's, if set."""
     if not watchdog:
         return BlockLimits()
     limits = parse_watchdog(watchdog)
@@ -58,7 +58,7 @@ def limits_of_blocks(watchdog: str) -> BlockLimits | None:
 
 
 def marked(request: pytest.FixtureRequest) -> Wishes:
-    """Return the settings of the test's marker and the options; fail the test if they are invalid."""
+    """Return the settings from the test's marker and the options; fail the test if they are invalid."""
     item: pytest.Item = request.node
     requested = request.config.stash[REQUESTED]
     if "statek_app" not in request.fixturenames:
@@ -69,7 +69,7 @@ def marked(request: pytest.FixtureRequest) -> Wishes:
 
 
 def or_fail(item: pytest.Item, make: Callable[[], T]) -> T:
-    """Return the result of `make`; its `BadInput` fails the test as text."""
+    """Return the result of `make`; if it raises `BadInput`, fail the test with the message as text."""
     try:
         return make()
     except BadInput as error:

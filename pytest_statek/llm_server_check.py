@@ -1,4 +1,4 @@
-"""Implementation of `statek_llm_server`. Registered as a plugin when the first test requests it."""
+"""Implements `statek_llm_server`. Registered as a plugin when the first test requests it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from statek_sim.server.llm_server import LLMServer
 from statek_sim.values import printable_lines
 
 SECTION: Final = "fake LLM requests"
-"""The title of the section on the server's requests in the report of a failed test."""
+"""The title of the section with the server's requests in a failed test's report."""
 
 NO_REQUESTS: Final = (
     "no request reached the server; if a client was created before the test, for example when its module was "
     "imported, create it (or import the module) inside the test, or pass it "
     "base_url=statek_llm_server.openai_url (for Anthropic and Gemini: statek_llm_server.url)"
 )
-"""The text of the section if the server got no request."""
+"""The section's text if the server received no requests."""
 
 _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
-"""The number of lines that are shown from the end of a client's traceback."""
+"""The number of lines to show from the end of a client's traceback."""
 _SERVER: Final = pytest.StashKey[LLMServer]()
 _GUARD: Final = pytest.StashKey[NetworkGuard]()
 _PORT: Final = pytest.StashKey[int]()
@@ -35,9 +35,9 @@ _PORT: Final = pytest.StashKey[int]()
 
 @contextmanager
 def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """Start a server for one test, and set the environment variables that point clients to the server.
+    """Start a server for one test, and set the environment variables that point clients to it.
 
-    Other machines are unreachable unless the test allows the network.
+    Other machines are unreachable unless the test allows network access.
     """
     item: pytest.Item = request.node
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 
 def _server(config: pytest.Config) -> LLMServer:
-    """Return a server at the address of the previous test's server, because earlier clients may still use it."""
+    """Return a server at the previous test's address, because earlier clients may still use it."""
     try:
         server = LLMServer(port=config.stash.get(_PORT, 0))
     except BadInput:  # another process has taken the port
@@ -92,7 +92,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _problems(item: pytest.Item) -> list[str]:
-    """Return the causes of a failure that precede the client's errors: wrong hosts, then refused requests."""
+    """Return failure causes that precede the client's errors: wrong hosts, then rejected requests."""
     return [*_wrong_hosts(item), *item.stash[_SERVER].journal.problems] if _SERVER in item.stash else []
 
 
@@ -104,7 +104,7 @@ def _wrong_hosts(item: pytest.Item) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the requests to the server to the report of a failed test, and problems that are not the failure itself."""
+    """Add the server's requests to a failed test's report, and any problems other than the failure itself."""
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]
@@ -117,5 +117,5 @@ def pytest_runtest_makereport(
 
 
 def _told(server: LLMServer) -> list[str]:
-    """Return a line for each of the last requests."""
+    """Return one line per recent request."""
     return [entry.line() for entry in server.requests[-_SHOWN_REQUESTS:]]

@@ -1,4 +1,4 @@
-"""Reads the marker `@pytest.mark.statek(...)`, the settings of a test."""
+"""Reads the `@pytest.mark.statek(...)` marker: a test's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITEM_KEYS: Final = ("id", "status", "owner")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """The settings of a test: its lab, its clock, its network access, and the strictness of the store."""
+    """A test's settings: lab, clock, network access and store strictness."""
 
     lab: LabSettings
     virtual_wall_clock: bool
@@ -33,9 +33,9 @@ class Wishes:
 def wishes_of(
     node: pytest.Item, requested: Requested, *, profile: str = "docs", strict_storage: bool = False
 ) -> Wishes:
-    """Return the settings of a test: the arguments of the nearest marker, or else the options of the run.
+    """Return a test's settings: the nearest marker's arguments, or else the run's options.
 
-    `profile` and `strict_storage` are the defaults; with strict storage, a value that the store loses fails the test.
+    `profile` and `strict_storage` are defaults; with strict storage, a value lost by the store fails the test.
     Raises `BadInput` for an unknown or invalid argument.
     """
     arguments = _arguments(node)
@@ -59,7 +59,7 @@ def _arguments(node: pytest.Item) -> dict[str, object]:
     arguments: dict[str, object] = {}
     for mark in node.iter_markers("statek"):
         if mark.args:
-            raise BadInput(f"expected arguments by name, such as profile=..., got {mark.args[0]!r}")
+            raise BadInput(f"expected keyword arguments, such as profile=..., got {mark.args[0]!r}")
         for name, value in mark.kwargs.items():
             _known("argument", name, ARGUMENTS)
             arguments.setdefault(name, value)
@@ -79,7 +79,7 @@ def _strict(argument: object, otherwise: bool) -> bool:
 
 
 def _preset(argument: object, here: Path) -> str | None:
-    """Return the preset in a marker, which is a name, or a file beside the test or in pytest's working folder."""
+    """Return a marker's preset: a name, or a file next to the test or in pytest's working folder."""
     if argument is None:
         return None
     text = str(argument) if isinstance(argument, Path) else _text("preset", argument)
@@ -99,7 +99,7 @@ def _seed(argument: object, requested: Requested) -> int:
 
 
 def _limits(argument: object) -> Mapping[str, object]:
-    """Return the limits in a marker; only their names are checked here, the harness checks the values."""
+    """Return a marker's limits; only their names are checked here, because the harness checks the values."""
     limits = _mapping("limits", argument)
     for name in limits:
         _known("limit", name, LIMITS)
@@ -109,7 +109,7 @@ def _limits(argument: object) -> Mapping[str, object]:
 def _items(argument: object) -> tuple[WorkItem, ...]:
     if isinstance(argument, str) or not isinstance(argument, list | tuple):
         raise BadInput(
-            f"items={argument!r}: expected a list of ids, or of mappings with {', '.join(_ITEM_KEYS)}"
+            f"items={argument!r}: expected a list of ids or of mappings with {', '.join(_ITEM_KEYS)}"
         )
     return tuple(_item(entry) for entry in argument)
 

@@ -1,4 +1,4 @@
-"""Nodes of this plugin: the base of its test items, and how its nodes join those of pytest."""
+"""This plugin's nodes: the base class of its test items, and how its nodes join pytest's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ItemFailed(Exception):
 
 
 class StatekItem(pytest.Item):
-    """A test item of this plugin, with the marker `statek`. Failures print as text; bugs keep their traceback."""
+    """A test item in this plugin, marked `statek`. Failures print as text; bugs keep their traceback."""
 
     def __init__(self, *, name: str, parent: pytest.Collector, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
@@ -30,7 +30,7 @@ class StatekItem(pytest.Item):
         self.add_marker("statek")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the message of `ItemFailed` or `BadInput`, and pytest's traceback for any other error."""
+        """Return an `ItemFailed` or `BadInput` message, or pytest's traceback for any other error."""
         # Any: pytest's own types of traceback and style are not public.
         if isinstance(excinfo.value, ItemFailed | BadInput):
             return str(excinfo.value)
@@ -38,7 +38,7 @@ class StatekItem(pytest.Item):
 
 
 def node_id(path: Path, rootpath: Path) -> str:
-    """Return a path for a node id: relative to the project, or to the folder of the built-in suites."""
+    """Return a path for a node id: relative to the project or the built-in suites' folder."""
     if path.is_relative_to(rootpath):
         return path.relative_to(rootpath).as_posix()
     suites = builtin_suites()
@@ -48,7 +48,7 @@ def node_id(path: Path, rootpath: Path) -> str:
 
 
 class AddedNodes:
-    """Adds nodes to those that the session found itself or, with `alone`, replaces all nodes but this plugin's."""
+    """Adds nodes to those the session found or, with `alone`, replaces all nodes except this plugin's."""
 
     def __init__(
         self, nodes: Callable[[pytest.Session], Iterable[pytest.Item | pytest.Collector]], *, alone: bool
@@ -61,7 +61,7 @@ class AddedNodes:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Put the nodes into the session."""
+        """Add the nodes to the session."""
         report = yield
         if isinstance(collector, pytest.Session) and report.passed:
             own = [node for node in report.result if not self._alone or is_ours(node)]

@@ -1,7 +1,7 @@
-"""Declares and reads the command-line options and the keys of the configuration file.
+"""Declares and reads the command-line options and configuration file keys.
 
-This module is loaded in every pytest run, so it imports only pytest. It has the options of all parts of the plugin,
-because pytest takes half a millisecond for each module of a plugin.
+This module is loaded in every pytest run, so it imports only pytest. It contains the options for all parts of the
+plugin, because pytest takes half a millisecond per plugin module.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
 REFERENCE: Final = "reference"
 INSTALLED: Final = "installed"
 BACKENDS: Final = (REFERENCE, INSTALLED)
-"""The runtimes of scenarios and applications: the reference runtime, or the `statek` package of this environment."""
+"""The runtimes for scenarios and applications: the reference runtime or the installed `statek` package."""
 
 STRICT: Final = "strict"
 STORAGE_MODES: Final = (STRICT, "warn")
-"""What happens when the store loses a value: the test fails, or pytest shows a warning."""
+"""What happens when the store loses a value: the test fails or pytest shows a warning."""
 
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
-    'wall_clock="virtual", allow_network=False, storage="warn"): how the statek_ fixtures of this test are set up; '
-    "every argument is optional. Scenario items have the marker too."
+    'wall_clock="virtual", allow_network=False, storage="warn"): configure the statek_ fixtures for this test; '
+    "all arguments are optional. Scenario items also have this marker."
 )
-"""The text of the marker in `pytest --markers`."""
+"""The marker's description in `pytest --markers`."""
 
 
 CASSETTE: Final = "statek_cassette"
-"""The marker of tests with a cassette, and the fixture of that name."""
+"""The marker for tests with a cassette, and the fixture with that name."""
 SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
-"""The key for the open cassette in a test's stash."""
+"""The key in a test's stash for the open cassette."""
 CASSETTE_MARKER: Final = (
     f'{CASSETTE}(name="…", ignore=["body.metadata.run"], mode="none", allow_unplayed=False): answer this test\'s '
-    "HTTP requests from cassettes/<module>/<test>.yaml; every argument is optional."
+    "HTTP requests from cassettes/<module>/<test>.yaml; all arguments are optional."
 )
-"""The text of the marker in `pytest --markers`."""
+"""The marker's description in `pytest --markers`."""
 
 REPEAT: Final = "statek_repeat"
-"""The marker of tests that run several times."""
+"""The marker for tests that run several times."""
 RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
-"""The key for the number of the run, from 0, in a repeated test's stash."""
+"""The key in a repeated test's stash for the run number, from 0."""
 REPEAT_MARKER: Final = (
     f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
-    "`statek_seed`; it passes when at least the share `pass_at_least` of the runs passes."
+    "`statek_seed`; it passes if at least the fraction `pass_at_least` of the runs pass."
 )
-"""The text of the marker in `pytest --markers`."""
+"""The marker's description in `pytest --markers`."""
 
 MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
 
 Kind = Literal["string", "linelist", "bool"]
-"""The type of a key of the configuration file, by its name in pytest."""
+"""A configuration key's type, by its name in pytest."""
 
 INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
-    "statek_explore": ("bool", "as --statek-explore"),
+    "statek_explore": ("bool", "same as --statek-explore"),
     "statek_invariants": (
         "linelist",
         "your own invariants for --statek-explore, as module:attribute, one per line",
@@ -75,25 +75,25 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
         "linelist",
         f"scenario files and folders, one per line, or {BUILT_IN!r}; collected when no path is given, like testpaths",
     ),
-    "statek_backend": ("string", "as --statek-backend"),
-    "statek_preset": ("string", "as --statek-preset"),
-    "statek_profile": ("linelist", "as --statek-profile, one per line"),
-    "statek_seed": ("string", "as --statek-seed"),
+    "statek_backend": ("string", "same as --statek-backend"),
+    "statek_preset": ("string", "same as --statek-preset"),
+    "statek_profile": ("linelist", "same as --statek-profile, one per line"),
+    "statek_seed": ("string", "same as --statek-seed"),
     "statek_watchdog": (
         "string",
         (
             "kill and fail a scenario that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
-            "memory; default: cpu=20,wall=60,memory=1024m; off: no limit"
+            "memory; default: cpu=20,wall=60,memory=1024m; use off for no limits"
         ),
     ),
     "statek_storage": (
         "string",
         (
-            "strict or warn: fail a test, or warn, when STATEK's store loses or changes a value; default: strict for "
-            "statek_app, warn for the other statek_ fixtures; strict also fails scenarios"
+            "when STATEK's store loses or changes a value, fail the test (strict) or warn (warn); default: strict for "
+            "statek_app, warn for the other statek_ fixtures; strict also applies to scenarios"
         ),
     ),
-    "statek_report": ("string", "as --statek-report"),
+    "statek_report": ("string", "same as --statek-report"),
     "statek_allow_network": (
         "bool",
         "allow real network connections in tests that use statek_ fixtures",
@@ -101,13 +101,13 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_cassette_ignore": (
         "linelist",
         (
-            "parts of requests to ignore when a request is matched with a recording, one per line: "
+            "request parts to ignore when matching requests with recordings, one per line: "
             "body.metadata.run, query.trace"
         ),
     ),
     "statek_cassette_secret_names": (
         "linelist",
-        "headers, parameters and body fields that hold your own secrets, one per line: x-acme-pin",
+        "headers, parameters and body fields that contain your own secrets, one per line: x-acme-pin",
     ),
     "statek_cassette_secret_patterns": (
         "linelist",
@@ -116,34 +116,34 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_cassette_allow_undecoded": (
         "linelist",
         (
-            "media types of binary bodies to record although secrets in them cannot be detected, one per line: "
+            "media types of binary bodies to record even though secrets in them cannot be detected, one per line: "
             "image/png, audio/*"
         ),
     ),
     "statek_allow_unplayed": (
         "bool",
-        "do not fail a test that leaves recordings of its cassette unused",
+        "do not fail a test that leaves recordings in its cassette unused",
     ),
-    "statek_gate": ("linelist", "as --statek-gate, one per line; used when no path is given"),
+    "statek_gate": ("linelist", "same as --statek-gate, one per line; used when no path is given"),
     "statek_gate_policy": (
         "string",
-        "file with the requirements for the presets; default: the shipped policy",
+        "policy file for the presets; default: the built-in policy",
     ),
     "statek_gate_baseline": (
         "string",
         (
-            "fail when a result is worse than in this baseline: a .json file, or a folder with one per preset; one "
-            "item per scenario in it"
+            "fail when a result is worse than in this baseline: a .json file, or a folder with one file per preset; "
+            "adds an item per scenario in the baseline"
         ),
     ),
     "statek_gate_scenarios": (
         "linelist",
         (
-            "check presets on the scenarios in these files or folders, one per line, or on `built-in`, the shipped "
-            "workloads; default: those of --statek-scenarios, or the shipped workloads"
+            "check presets with the scenarios in these files or folders, one per line, or with `built-in` workloads; "
+            "default: the paths from --statek-scenarios, or else the built-in workloads"
         ),
     ),
-    "statek_evals": ("linelist", "as --statek-evals, one per line; used when no path is given"),
+    "statek_evals": ("linelist", "same as --statek-evals, one per line; used when no path is given"),
     "statek_evals_model": (
         "string",
         (
@@ -153,28 +153,28 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     ),
     "statek_evals_baseline": (
         "string",
-        "fail when fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
+        "fail when fewer runs are right than in this baseline, written by `statek-sim evals run --update-baseline`",
     ),
     "statek_evals_policy": (
         "string",
-        "file with the requirements for the model's runs, as for `statek-sim evals run --policy`; one item per rule",
+        "policy file for the model's runs, as for `statek-sim evals run --policy`; one item per rule",
     ),
     "statek_evals_seeds": (
         "string",
         (
-            "number of seeds, from 0; default: 3 for scripts; for a model those of the baseline, or 10 without "
-            "one"
+            "number of seeds, starting at 0; default for scripts: 3; for a model: the baseline's number, or 10 "
+            "without one"
         ),
     ),
     "statek_evals_arm": (
         "linelist",
         (
-            "arms of the harness to run, one per line, as for `statek-sim evals run --arms`; default: all arms of "
-            "the baseline, and the arm of each rule"
+            "harness arms to run, one per line, as for `statek-sim evals run --arms`; default: all arms in "
+            "the baseline and in the policy's rules"
         ),
     ),
 }
-"""Keys of the configuration file, each with its type and its text in `pytest --help`."""
+"""Configuration keys, each with its type and its description in `pytest --help`."""
 
 _EXPECTED: Final[Mapping[Kind, str]] = {
     "string": "a string",
@@ -184,11 +184,11 @@ _EXPECTED: Final[Mapping[Kind, str]] = {
 
 
 class Requested:
-    """The options of one run; each value is from the command line, or else from the configuration file.
+    """A run's options; each value comes from the command line or else the configuration file.
 
-    `backend` is one of `BACKENDS`, or None. `scenarios` are absolute paths of files and folders, or `BUILT_IN`. `files`
-    are scenario files given as tests, as in `pytest suite.yaml::suite/one[docs]`. If `alone` is set, only scenarios
-    are collected. `needs_check` is whether the command line has values that must be checked. Paths in the configuration
+    `backend` is one of `BACKENDS` or None. `scenarios` are absolute file and folder paths, or `BUILT_IN`. `files` are
+    scenario files passed as tests, as in `pytest suite.yaml::suite/one[docs]`. If `alone` is set, only scenarios are
+    collected. `needs_check` is whether the command line has values that must be checked. Paths in the configuration
     file are relative to its folder.
     """
 
@@ -227,14 +227,14 @@ class Requested:
 
 
 REQUESTED: Final = pytest.StashKey[Requested]()
-"""The key for the options in `config.stash`."""
+"""The key in `config.stash` for the options."""
 
 STDERR: Final = pytest.StashKey[int]()
-"""The key in `config.stash` for a file descriptor of the standard error that pytest does not capture."""
+"""The key in `config.stash` for a standard error file descriptor that pytest does not capture."""
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare all options and all keys of the configuration file."""
+    """Declare all options and configuration file keys."""
     group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
     _add_what_runs(group)
     _add_how_it_runs(group)
@@ -253,16 +253,15 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         const=BUILT_IN,
         default=[],
         metavar="PATH",
-        help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
-        "Scenarios run in addition to the tests in the given paths; without a path, only scenarios, gates and evals "
-        "run. Tools named module:attr are imported from the current folder, the rootdir or Python's path",
+        help="run the built-in scenario suites, or the scenarios in PATH if given as =PATH (repeatable). Scenarios "
+        "run in addition to tests in any given paths; without paths, only scenarios, gates and evals run. Tools named "
+        "module:attr are imported from the current folder, the rootdir or Python's path",
     )
     group.addoption(
         "--statek-backend",
         choices=BACKENDS,
         metavar="reference|installed",
-        help="run scenarios on the reference runtime, or on the statek package of this environment under "
-        "the profile of its version",
+        help="run scenarios on the reference runtime, or on the installed statek package under its version's profile",
     )
     group.addoption(
         "--statek-preset",
@@ -274,7 +273,7 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is the default of "
+        help="use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is the default for "
         "statek_runtime",
     )
     group.addoption(
@@ -289,13 +288,13 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-report",
         metavar="DIR",
-        help="write report.json, report.md and report.html about the scenarios into this folder",
+        help="write report.json, report.md and report.html for the scenarios to this folder",
     )
     group.addoption(
         "--statek-explore",
         action="store_true",
         default=False,
-        help="also explore every scenario with every crash, order, limit and fault: one more test for each",
+        help="also explore every scenario under every crash, order, limit and fault, in one additional test each",
     )
 
 
@@ -305,9 +304,9 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="PRESET",
-        help="check this preset as `statek-sim gate` does, one item per rule and scenario: default, local, "
-        "interactive, batch, or a .env file (repeatable). Gates run in addition to the tests in the given paths; "
-        "without a path, only gates, scenarios and evals run",
+        help="check this preset like `statek-sim gate`, one item per rule and scenario: default, local, interactive, "
+        "batch, or a .env file (repeatable). Gates run in addition to tests in any given paths; without paths, only "
+        "gates, scenarios and evals run",
     )
 
 
@@ -319,9 +318,9 @@ def _add_evals(group: pytest.OptionGroup) -> None:
         const=BUILT_IN,
         default=[],
         metavar="PATH",
-        help="check the built-in evals, or with =PATH those in that file or folder (repeatable), one item each: the "
-        "right script must pass, the wrong scripts must fail. Evals run in addition to the tests in the given paths; "
-        "without a path, only evals, scenarios and gates run",
+        help="check the built-in evals, or the evals in PATH if given as =PATH (repeatable), one item each: correct "
+        "scripts must pass, wrong scripts must fail. Evals run in addition to tests in any given paths; without "
+        "paths, only evals, scenarios and gates run",
     )
 
 
@@ -330,20 +329,20 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         "--statek-record",
         choices=MODES,
         metavar="MODE",
-        help=f"when tests marked {CASSETTE} may reach real providers: none (the default) plays cassettes only, once "
+        help=f"when tests marked {CASSETTE} may reach real providers: none (the default) only plays cassettes, once "
         "records missing cassettes, new_episodes adds missing recordings, all records every request again "
         "and keeps other recordings, rewrite starts each cassette empty",
     )
     group.addoption(
         "--statek-cassette-list",
         metavar="FILE",
-        help="write the cassette of each collected test into this file, one per line; "
-        "`statek-sim cassette orphans` uses it",
+        help="write each collected test's cassette path to this file, one per line, for use by "
+        "`statek-sim cassette orphans`",
     )
 
 
 def check_requested(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` if a key of the configuration file or an option has an invalid value."""
+    """Raise `pytest.UsageError` if a configuration file key or an option has an invalid value."""
     for name, (kind, _) in INI_KEYS.items():
         _check_key(config, name, kind)
     _check_cassette_list(config.getoption("--statek-cassette-list"))
@@ -374,19 +373,19 @@ def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
 
 
 def _check_cassette_list(path: str | None) -> None:
-    """Refuse a path that cannot be written, before tests are collected."""
+    """Reject an unwritable path before tests are collected."""
     if path and os.path.isdir(path):
         raise pytest.UsageError(
             f"statek: --statek-cassette-list={path}: expected a file to write, found a folder"
         )
     if path and not os.path.isdir(os.path.dirname(path) or "."):
         raise pytest.UsageError(
-            f"statek: --statek-cassette-list={path}: no such folder; create it, or name another"
+            f"statek: --statek-cassette-list={path}: no such folder; create it or choose another"
         )
 
 
 def part_is_wanted(config: pytest.Config, part: str) -> bool:
-    """Return whether this run uses the part `gate` or `evals` of the plugin."""
+    """Return whether this run uses the plugin's `gate` or `evals` part."""
     parts: list[str] = config.getoption(f"statek_{part}")
     # The configuration file's list of what to run is ignored if the command line names tests.
     written = not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")
@@ -394,27 +393,27 @@ def part_is_wanted(config: pytest.Config, part: str) -> bool:
 
 
 def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
-    """Return whether this run needs the part of the plugin for cassettes."""
+    """Return whether this run needs the plugin's cassette part."""
     return bool(config.getoption("--statek-cassette-list")) or any(
         item.get_closest_marker(CASSETTE) for item in items
     )
 
 
 def wanted_early(config: pytest.Config) -> str | None:
-    """Return the requested backend, at a time when conftests are not loaded and most options are not read."""
+    """Return the requested backend before conftests are loaded and most options are read."""
     option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
     return option or config.getini("statek_backend") or None
 
 
 def may_use_network(item: pytest.Item) -> bool:
-    """Return whether a test may use the real network, by its marker or the configuration file."""
+    """Return whether the marker or the configuration file allows a test to use the real network."""
     marker = item.get_closest_marker("statek")
     allowed = marker is not None and marker.kwargs.get("allow_network", False)
     return bool(allowed) or item.config.stash[REQUESTED].allow_network
 
 
 def joined(here: Path, path: str) -> str:
-    """Return a path relative to `here` as an absolute path without `..`, as pytest shows paths."""
+    """Resolve a path relative to `here` to an absolute path without `..`, as pytest shows paths."""
     return os.path.normpath(here / path)
 
 
@@ -423,7 +422,7 @@ def _absolute(path: str, here: Path) -> str:
 
 
 def _preset(text: str | None, here: Path) -> str | None:
-    """Return the path of a preset file if it exists, otherwise the text, which is the name of a preset."""
+    """Return a preset file's path if it exists, otherwise the text, which is a preset name."""
     if not text:
         return None
     return joined(here, text) if (here / text).is_file() else text
@@ -434,5 +433,5 @@ def _folder(text: str | None, here: Path) -> str | None:
 
 
 def _without_names(args: Sequence[str]) -> list[str]:
-    """Return the paths of pytest's arguments: `suite.yaml` for `suite.yaml::one`."""
+    """Return the paths in pytest's arguments: `suite.yaml` for `suite.yaml::one`."""
     return [arg.partition("::")[0] for arg in args]

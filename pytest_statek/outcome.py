@@ -1,4 +1,4 @@
-"""Additional failures and report sections for tests that use the fixtures of this plugin.
+"""Additional failures and report sections for tests that use this plugin's fixtures.
 
 Registered as a plugin when the first test requests such a fixture.
 """
@@ -23,23 +23,23 @@ class StoredOtherwise(pytest.PytestWarning):
 
 
 SECTION: Final = "STATEK conversation"
-"""The title of the section on the agents' conversation in the report of a failed test."""
+"""The title of the section with the agents' conversation in a failed test's report."""
 
 FIRST: Final = 10
 LAST: Final = 40
-"""The maximum number of lines that are shown from the start and from the end of a conversation."""
+"""The maximum number of lines to show from the start and the end of a conversation."""
 
 
 class Finishing(Protocol):
-    """An LLM that can check whether all replies of its script were used."""
+    """An LLM that can check whether all scripted replies were used."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if replies are left."""
+        """Raise `UnusedReplies` if any replies are unused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a fixture opened for a test: the LLM, the conversation and store remarks of its jobs, the network guard."""
+    """What a fixture opened for a test: the LLM, its jobs' conversation and store remarks, and the network guard."""
 
     llm: Finishing
     conversation: Callable[[], Sequence[str]]
@@ -49,14 +49,14 @@ class Opened:
 
 
 OPENED: Final = pytest.StashKey[Opened]()
-"""The key for the `Opened` of a test in the item's stash."""
+"""The key in an item's stash for the test's `Opened`."""
 
 _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although replies were unused, or code tried to use the real network."""
+    """Fail a passing test if replies were unused or code tried to use the real network."""
     yield
     if OPENED in item.stash:
         opened = item.stash[OPENED]
@@ -70,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the conversation to the report of a failed test, for the first phase that failed."""
+    """Add the conversation to a failed test's report, for the first phase that failed."""
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
 
 
 def conversation(trace: Iterable[Event]) -> list[str]:
-    """Return the events of a run as lines; of a long run, only the start and the end."""
+    """Return a run's events as lines; for a long run, only the start and the end."""
     from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
 
     written = list(transcript(trace))
@@ -110,24 +110,24 @@ def _connection(guard: NetworkGuard | None) -> str | None:
     first = guard.attempts[0]
     place = first.host if first.port is None else f"{first.host} port {first.port}"
     return (
-        f"a real network connection to {place} was tried and refused; answer it with a scripted tool, "
+        f"a real network connection to {place} was refused; answer it with a scripted tool "
         "or allow it with @pytest.mark.statek(allow_network=True)"
     )
 
 
 def damage(trace: Iterable[Event]) -> list[StoreRemark]:
-    """Return the remarks on values that the store lost or changed, or would lose or change in STATEK."""
+    """Return remarks on values that the store lost or changed, or that STATEK's would lose or change."""
     return [event for event in trace if isinstance(event, StoreRemark) and event.change != "not stored"]
 
 
 def _stored_otherwise(opened: Opened) -> str | None:
-    """Return a message about values that the store lost or changed, if that fails the test."""
+    """Return a message about values that the store lost or changed, if this fails the test."""
     remarks = opened.remarks() if opened.strict_storage else ()
     return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
 
 
 def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
-    """Return a message about what the store did, with advice."""
+    """Return a message about the store's changes, with advice."""
     remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
     advice = (
         "Store only values that dbzero keeps (docs/storage.md), or accept the loss with statek_storage = warn"
@@ -138,14 +138,14 @@ def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
     """Return a message about a request without a reply if the agent's code caught the error, or None.
 
-    Errors that were caught in the test's own folder do not count.
+    Errors caught in the test's own folder do not count.
     """
     for error in refusals:
         caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
         if caught_in is not None and not Path(caught_in).is_relative_to(path.parent):
             return (
-                f"a request had no reply, and {caught_in} caught the error: {type(error).__name__}: {error}\n"
-                "add the reply, or let the error propagate; a test that expects it can use pytest.raises"
+                f"a request had no reply, but {caught_in} caught the error: {type(error).__name__}: {error}\n"
+                "add the reply or let the error propagate; if the test expects the error, use pytest.raises"
             )
     return None
 

@@ -1,4 +1,4 @@
-"""Checks the options of a run; a wrong one ends the run before anything is collected."""
+"""Checks a run's options; an invalid option ends the run before collection."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _YOUR_OWN: Final = "for your own scenarios, use --statek-scenarios=PATH with a .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How the scenarios of a run are executed. `files` are all scenario files, in order.
+    """How a run's scenarios are executed. `files` are all scenario files, in order.
 
-    Without `profiles`, each scenario runs under its own profiles. `preset` and `seed` override those of the scenarios;
+    Without `profiles`, each scenario runs under its own profiles. `preset` and `seed` override the scenarios' own;
     None keeps them. `report` is a folder. `installed` is the installed package, or None for the reference runtime. With
-    `strict_storage`, a scenario fails if the store loses a value. `watchdog` has the limits of one scenario, or None.
+    `strict_storage`, a scenario fails if the store loses a value. `watchdog` is the limits per scenario, or None.
     With `explore`, each scenario is also explored, with `invariants` in addition to the built-in ones.
     """
 
@@ -46,11 +46,11 @@ class Plan:
 
 
 PLAN: Final = pytest.StashKey[Plan]()
-"""The key for the plan in `config.stash`."""
+"""The key in `config.stash` for the plan."""
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan for the options; raises `pytest.UsageError` for an invalid option. `here` shortens paths."""
+    """Return the plan for the options; raises `pytest.UsageError` for an invalid one. Shows paths relative to `here`."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
@@ -86,7 +86,7 @@ def _installed() -> InstalledStatek:
 
 
 def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
-    """Return the profiles to run; an installed package has only the profile of its version."""
+    """Return the profiles to run; an installed package has only its version's profile."""
     names = tuple(profile_known(name) for name in requested.profiles)
     if installed is None:
         return names
@@ -106,7 +106,7 @@ def _report_folder(requested: Requested) -> Path | None:
 
 
 def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
-    """Return the scenario files, with paths for display."""
+    """Return the scenario files with their display paths."""
     own = {text: _shortened(Path(text), here) for text in scenarios if text != BUILT_IN}
     for path in own.values():
         _refuse_tests(path)
@@ -123,7 +123,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
 
 
 def _refuse_tests(path: Path) -> None:
-    """Raise `BadInput` for a path of tests that became the value of the option before it."""
+    """Raise `BadInput` for a test path that became the value of the preceding option."""
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(

@@ -1,6 +1,6 @@
-"""The entry point of the plugin, which is loaded in every pytest run and so must import almost nothing.
+"""The plugin's entry point, which is loaded in every pytest run and so must import almost nothing.
 
-Modules that need `statek_sim` are registered as plugins when an option or a fixture requests them.
+Modules that need `statek_sim` are registered as plugins when an option or a fixture requires them.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options of this plugin and their ini keys."""
+    """Declare this plugin's options and ini keys."""
     options.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Declare the hooks that a conftest may implement."""
+    """Declare the hooks that a conftest can implement."""
     pluginmanager.add_hookspecs(hooks)
 
 
@@ -78,7 +78,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the options, and load the parts of the plugin that the options request."""
+    """Store the options and load the parts of the plugin they request."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
     config.addinivalue_line("markers", options.REPEAT_MARKER)
@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def keep_stderr(config: pytest.Config) -> None:
-    """Store a copy of standard error's file descriptor, because pytest captures it while tests run."""
+    """Store a copy of the standard error file descriptor, because pytest captures it while tests run."""
     try:
         kept = config.stash[options.STDERR] = os.dup(2)
     except OSError:
@@ -104,7 +104,7 @@ def keep_stderr(config: pytest.Config) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Report the backend of `statek_app` if it was not chosen explicitly."""
+    """Report the `statek_app` backend if it was not chosen explicitly."""
     if config.stash[options.REQUESTED].backend is not None:
         return []
     if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
@@ -116,7 +116,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Load the parts for cassettes and for repeated tests only in runs with tests that need them."""
+    """Load the cassette and repeated-test parts only in runs with tests that need them."""
     if options.cassettes_are_wanted(config, items):
         config.pluginmanager.import_plugin("pytest_statek.cassettes")
     if any(item.get_closest_marker(options.REPEAT) for item in items):
@@ -124,7 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the share of passed runs for every repeated test that passed, also in workers."""
+    """Show the fraction of passed runs for each passed repeated test, including those run in workers."""
     lines = [
         f"{report.nodeid}: {verdict}"
         for report in terminalreporter.getreports("passed")

@@ -1,6 +1,6 @@
 """`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly; it passes if enough runs pass.
 
-Each run sets up the function-scoped fixtures again. Registered as a plugin if a test is marked.
+Each run sets up function-scoped fixtures again. Registered as a plugin if a test is marked.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ POWERS: Final = (2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How often a test runs, and the required share of passed runs."""
+    """How often a test runs, and the fraction of runs that must pass."""
 
     runs: int
     pass_at_least: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse invalid numbers."""
+        """Reject invalid numbers."""
         if type(self.runs) is not int or self.runs < 1:
             raise pytest.UsageError(f"@pytest.mark.{REPEAT}: expected a number of runs, got {self.runs!r}")
         if not 0 < self.pass_at_least <= 1:
             raise pytest.UsageError(
-                f"@pytest.mark.{REPEAT}: expected a pass_at_least above 0 and up to 1, got {self.pass_at_least!r}"
+                f"@pytest.mark.{REPEAT}: expected pass_at_least above 0 and at most 1, got {self.pass_at_least!r}"
             )
 
     def passes(self, passed: int) -> bool:
@@ -41,7 +41,7 @@ class Repetition:
         return passed / self.runs >= self.pass_at_least
 
     def verdict(self, passed: int) -> str:
-        """Return one line with the share of passed runs, its 95 % interval, pass^k, and the required share."""
+        """Return a line with the fraction of passed runs, its 95 % interval, pass^k, and the required fraction."""
         low, high = wilson(passed, self.runs) or (0.0, 1.0)
         powers = "".join(
             f", pass^{k} {comb(passed, k) / comb(self.runs, k):.0%}"
@@ -55,11 +55,11 @@ class Repetition:
         if low >= self.pass_at_least or self.pass_at_least == 1:
             return f"{share}, at least {wanted}"
         needed = least_runs(self.pass_at_least)
-        return f"{share}; too few runs to show {wanted}: that takes {needed} runs without a failure"
+        return f"{share}; too few runs to show {wanted}, which takes {needed} runs without a failure"
 
 
 def least_runs(share: float) -> int:
-    """Return how many runs without a failure show that a share is reached: Wilson's lower bound is n / (n + z²)."""
+    """Return how many runs without a failure show that a fraction is reached: Wilson's lower bound is n / (n + z²)."""
     return ceil(share * Z * Z / (1 - share))
 
 
@@ -78,7 +78,7 @@ def repetition_of(item: pytest.Item) -> Repetition | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a marked test repeatedly, and report it once."""
+    """Run a marked test repeatedly and report it once."""
     repetition = repetition_of(item)
     if repetition is None or not isinstance(item, pytest.Function):
         return None
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _reports(
     item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
 ) -> list[pytest.TestReport]:
-    """Run the test repeatedly; return the three reports of one run, with the verdict in the call report."""
+    """Run the test repeatedly; return one run's three reports, with the verdict in the call report."""
     runs = [_again(item, number) for number in range(repetition.runs)]
     passed = 0
     failed: list[int] = []
@@ -116,13 +116,13 @@ def _reports(
             report.user_properties.append((REPEAT, verdict))
             report.outcome = "passed" if repetition.passes(passed) else "failed"
             seeds = ", ".join(map(str, failed))
-            failure = f"{verdict}\nfailed with statek_seed {seeds}; the first:\n\n{report.longreprtext}"
+            failure = f"{verdict}\nfailed with statek_seed {seeds}; first failure:\n\n{report.longreprtext}"
             report.longrepr = None if report.passed else failure
     return shown
 
 
 def _again(item: pytest.Function, number: int) -> pytest.Function:
-    """Return a copy of the test as a new item, for which pytest sets up the fixtures again."""
+    """Return a copy of the test as a new item, so that pytest sets up the fixtures again."""
     made: pytest.Function = type(item).from_parent(
         item.parent,
         name=item.name,
@@ -139,10 +139,10 @@ def _again(item: pytest.Function, number: int) -> pytest.Function:
 def _run(
     run: pytest.Function, following: pytest.Item | None, nextitem: pytest.Item | None
 ) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
-    """Run the test once; return the reports of setup, of the call (None if the setup failed), and of teardown.
+    """Run the test once; return the setup, call (None if the setup failed) and teardown reports.
 
-    `following` is the next run, and `nextitem` the next test, which comes next if this run ends the repetition; pytest
-    keeps the fixtures that the next item needs.
+    `following` is the next run; `nextitem` is the next test, which follows if this run is the last. pytest keeps the
+    fixtures that the next item needs.
     """
     hook = run.ihook
     first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))

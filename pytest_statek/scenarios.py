@@ -1,4 +1,4 @@
-"""The plugin's part for scenarios; registered only in runs that request it."""
+"""The plugin's scenario part, registered only in runs that request it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_statek.summary import RESULTS, ScenarioSummary, attach
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options; register the collector of scenarios and the summary."""
+    """Check the options, and register the scenario collector and the summary."""
     requested = config.stash[REQUESTED]
     plan = config.stash[PLAN] = checked(requested, here=config.invocation_params.dir)
     if requested.collects:
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return the runner of the scenarios unless it is the reference runtime."""
+    """Return a header line unless scenarios run on the reference runtime."""
     installed = config.stash[PLAN].installed
     return (
         [] if installed is None else [f"statek: scenarios and applications run on the installed {installed}"]
@@ -40,7 +40,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the result of a scenario, or send it to the process with the summary, except for an expected failure."""
+    """Store a scenario's result or send it to the process with the summary, except for an expected failure."""
     report = yield
     if (
         call.when == "call"
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(
 
 
 def _find_modules_in(config: pytest.Config, folder: Path) -> None:
-    """Allow scenarios to use tools from modules in this folder, until the run ends."""
+    """Let scenarios use tools from modules in this folder until the run ends."""
     place = str(folder)
 
     def forget() -> None:

@@ -20,7 +20,7 @@ def stand_in(config: pytest.Config) -> None:
 
 
 class ShadowHeader:
-    """Adds a header line about the reference runtime, and about installed packages that it hides."""
+    """Adds a header line about the reference runtime and the installed packages that it hides."""
 
     def pytest_report_header(self) -> str:
         """Return the header line."""

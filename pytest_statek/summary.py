@@ -1,4 +1,4 @@
-"""The summary of a run's scenarios: the terminal section, and the report as JSON, Markdown and HTML."""
+"""The summary of a run's scenarios: a terminal section, and a report as JSON, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statek_sim.reporting.report_text import markdown_report, report_lines
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 _ATTACHED: Final = "statek_scenario_result"
-"""The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
+"""The test report attribute that carries a result from a pytest-xdist worker to the controller."""
 
 
 RESULTS: Final = pytest.StashKey[dict[str, ScenarioResult]]()
@@ -36,7 +36,7 @@ def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
 
 
 class ScenarioSummary:
-    """Collects the results, also from workers of pytest-xdist, and prints and writes the summary."""
+    """Collects results, including those from pytest-xdist workers, and prints and writes the summary."""
 
     def __init__(self, plan: Plan, results: dict[str, ScenarioResult], config: pytest.Config) -> None:
         self._config = config
@@ -47,7 +47,7 @@ class ScenarioSummary:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the result from a worker's report; a failure is described in full only once for all profiles."""
+        """Read the result from a worker's report; describe a failure in full only once across profiles."""
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
             result = pickle.loads(attached)
@@ -58,7 +58,7 @@ class ScenarioSummary:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the report files before the terminal summary, and fail the run if that is impossible."""
+        """Write the report files before the terminal summary, and fail the run if that fails."""
         written = self._sum_up(session.config)
         yield
         if not written:
@@ -91,7 +91,7 @@ class ScenarioSummary:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Print counts by suite and the verdict. Failures are left out, because pytest has already shown them."""
+        """Print counts by suite and the verdict, without failures, which pytest has already shown."""
         if self._report is None:
             return
         terminalreporter.section("STATEK scenarios")

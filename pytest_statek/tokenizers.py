@@ -12,7 +12,7 @@ _TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
 
 
 def tokenizers(config: pytest.Config) -> TokenizerRegistry:
-    """Return the run's tokenizers: those registered by conftests and plugins, collected once."""
+    """Return the tokenizers registered by conftests and plugins, collected once per run."""
     if _TOKENIZERS not in config.stash:
         registry = config.stash[_TOKENIZERS] = TokenizerRegistry()
         config.hook.pytest_statek_tokenizers(registry=registry)

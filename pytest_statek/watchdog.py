@@ -1,4 +1,4 @@
-"""Runs scenario items in a worker process that can be killed; all items of a session share this process."""
+"""Runs scenario items in a worker process that can be killed, shared by all items in a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNNER: Final = pytest.StashKey[Runner]()
 
 
 def runner_of(config: pytest.Config, plan: Plan) -> Runner:
-    """Return the runner of scenarios on the reference runtime, the same for the whole session."""
+    """Return the session's scenario runner for the reference runtime."""
     if _RUNNER not in config.stash:
         config.stash[_RUNNER] = _runner(config, plan)
     return config.stash[_RUNNER]
@@ -39,7 +39,7 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 
 def is_looked_into(config: pytest.Config) -> bool:
-    """Return whether a debugger or coverage tool traces this process; such a tool would not trace a worker process."""
+    """Return whether a debugger or coverage tool traces this process; it would not trace a worker process."""
     if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
         return True
     monitors = getattr(sys, "monitoring", None)  # supported for up to six tools from Python 3.12 on
