@@ -164,7 +164,7 @@ def test_an_agent_is_recorded_once_and_played_without_the_provider(
             ("@pytest.mark.statek_cassette\n", ""),
             '*provider="cassette" requires a cassette: mark the test with @pytest.mark.statek_cassette*',
         ),
-        (('"cassette"', '"casette"'), "*provider='casette': expected 'cassette', or an object that answers*"),
+        (('"cassette"', '"casette"'), "*provider='casette': expected 'cassette' or an object that answers*"),
         (
             ('provider="cassette"', 'provider="cassette", script=[]'),
             "*expected a script or a cassette, not both*",

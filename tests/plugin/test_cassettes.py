@@ -73,7 +73,7 @@ def test_without_a_cassette_nothing_goes_live_and_the_message_says_how_to_record
         [
             f"{SHOWN}: no recording of POST */v1/chat/completions: the cassette does not exist.",
             "  To record it: pytest test_geo.py::test_capital --statek-record=once",
-            "  Asked at test_geo.py:8",
+            "  Requested at test_geo.py:8",
         ]
     )
     assert "Traceback" not in result.stdout.str()
@@ -232,7 +232,7 @@ def test_unplayed_recordings_fail_the_test(pytester: pytest.Pytester, live: Prov
         [
             f"{SHOWN}: 1 of 2 recordings were not played:",
             f"  {SHOWN}:* POST {live.url}/v1/chat/completions",
-            "  If they are no longer needed, record it again: "
+            "  If they are no longer needed, record the cassette again: "
             "pytest test_geo.py::test_capital --statek-record=rewrite",
         ]
     )
@@ -256,7 +256,7 @@ def test_a_miss_that_the_code_under_test_hides_still_fails(pytester: pytest.Pyte
     project(pytester, live.url, hiding)
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["a request had no recording, and the client hid it:"])
+    result.stdout.fnmatch_lines(["a request had no recording, but the client caught the error:"])
 
 
 def test_the_marker_chooses_name_and_mode_and_the_command_line_wins(
@@ -271,12 +271,12 @@ def test_the_marker_chooses_name_and_mode_and_the_command_line_wins(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("'here.yaml'", "expected arguments by name, such as name=..., got 'here.yaml'"),
+        ("'here.yaml'", "expected keyword arguments, such as name=..., got 'here.yaml'"),
         ("ignored=[]", "unknown argument 'ignored'; expected name, ignore, mode, allow_unplayed."),
         ("ignore='port'", "ignore='port': expected a list of names such as 'body.metadata.run'"),
         ("ignore=['prt']", "cannot ignore 'prt'; expected body, host, path, port, query, scheme, *"),
         ("mode='always'", "record mode 'always': expected none, once, new_episodes, all, rewrite"),
-        ("name='../x'", "name='../x': expected the name of a file in the test module's folder of cassettes"),
+        ("name='../x'", "name='../x': expected a file name in the test module's cassette folder"),
         ("allow_unplayed=1", "allow_unplayed=1: expected True or False"),
     ],
 )
@@ -340,7 +340,7 @@ def test_workers_record_and_play_as_one_process_does(pytester: pytest.Pytester, 
     ("file", "problem"),
     [
         (".", "expected a file to write, found a folder"),
-        ("nowhere/list", "no such folder; create it, or name another"),
+        ("nowhere/list", "no such folder; create it or choose another"),
         ("/dev/full", "cannot be written: No space left on device"),
     ],
 )

@@ -145,7 +145,7 @@ def test_a_model_is_held_against_a_baseline_in_each_of_its_arms(pytester: pytest
     assert [line.split(" ")[0] for line in ids(result)] == [
         f"evals/mine.yaml::{name}[{arm}]" for name in ("one", "two") for arm in ("full", "bare")
     ]
-    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms full, bare, held against base.json"])
+    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in arms full, bare, compared with base.json"])
     pytester.runpytest(*RUN, "-ostatek_evals_arm=bare").assert_outcomes(passed=2)
 
 
@@ -192,7 +192,7 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
     write_baseline([named_after(())])
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
     result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=1")
-    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms bare on seeds below 1, held against *"])
+    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in arms bare on seeds below 1, compared with *"])
     result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 failed that passed before, *"])
     # The command runs all seeds: fewer than a baseline has do not hold it.
     result.stdout.fnmatch_lines(["statek-sim evals run * --seeds 4 --baseline base.json"])
@@ -205,7 +205,7 @@ def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
     write("evals/mine.yaml", GOOD)
     result = pytester.runpytest(*RUN)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["base.json: evals that are not under --statek-evals: two; run all, *"])
+    result.stdout.fnmatch_lines(["base.json: evals not found under --statek-evals: two; run all, *"])
     write("evals/mine.yaml", TWO)
     pytester.runpytest(*RUN, "-k", "one").assert_outcomes(passed=1, deselected=1)
 
@@ -304,7 +304,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
         (("--statek-evals=none",), "--statek-evals=none: no such file or folder; for your own evals, use"),
         (
             ("--statek-evals=evals/mine.yaml::one",),
-            "*expected a file or a folder; one eval: `pytest evals/mine.yaml::one`",
+            "*expected a file or a folder; to run one eval: `pytest evals/mine.yaml::one`",
         ),
         (
             ("--statek-evals", "test_own.py"),
@@ -366,7 +366,7 @@ def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
     write_baseline([])
     result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: statek: base.json: no arms; write it again*"])
+    result.stderr.fnmatch_lines(["ERROR: statek: base.json: no arms; rewrite it*"])
 
 
 # -- beside scenarios -------------------------------------------------------------------------------------------

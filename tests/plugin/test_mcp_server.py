@@ -63,7 +63,7 @@ def test_not_struck(statek_mcp_server):
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "MCP server 'statek-sim': fault dies:search@2 affected no request; remove it, or make the request",
+            "MCP server 'statek-sim': fault dies:search@2 affected no request; remove it or send the request",
             "*MCP requests*",
             'request tools/call search({"q": "rain"})',
         ]

@@ -351,7 +351,7 @@ def test_nothing_is_written_onto_what_a_command_reads(
         (here / name).write_text("mine", "utf-8")
     (here / "soft").symlink_to("ok.yaml")
     before = {path.name: path.read_text("utf-8") for path in here.iterdir()}
-    assert refused(capsys, *arguments.split()) == f"{said}; name another file to write"
+    assert refused(capsys, *arguments.split()) == f"{said}; write to another one"
     assert {path.name: path.read_text("utf-8") for path in here.iterdir()} == before
 
 
