@@ -50,7 +50,7 @@ def test_the_overview_says_what_the_harness_thinks_and_what_the_models_saw(
 ) -> None:
     totals = json.loads(page_of_samples.index)["totals"]
     story = visit.open().locator(".story")
-    expect(story).to_contain_text(f"The harness thinks {totals['approx']:,} tokens")
+    expect(story).to_contain_text(f"The harness counts {totals['approx']:,} tokens")
     expect(story).to_contain_text(f"The models saw {totals['measured']:,}")
 
 
@@ -142,7 +142,7 @@ def test_the_health_of_the_agents_is_told_for_all_and_by_suite(
 ) -> None:
     metrics = json.loads(page_of_samples.index)["metrics"]
     section = visit.open().locator("#health")
-    expect(section.locator("h2")).to_have_text("How healthy the agents are")
+    expect(section.locator("h2")).to_have_text("Agent health")
     rows = section.locator("table").first.locator("tbody tr")
     expect(rows).to_have_count(len(metrics["definitions"]))
     expect(rows.filter(has_text="Task Completion Rate")).to_contain_text(

@@ -33,7 +33,7 @@ def test_choosing_a_filter_shows_its_runs_says_how_many_and_changes_the_address(
     page = visit.open()
     page.get_by_label("Suite", exact=True).select_option("hostile")
     expect(visit.rows()).to_have_count(2)
-    expect(page.locator("#runs [role=status]")).to_contain_text("2 runs, chosen from")
+    expect(page.locator("#runs [role=status]")).to_contain_text("2 runs, filtered from")
     page.get_by_label("Outcome", exact=True).select_option("failed")
     expect(visit.rows()).to_have_count(1)
     assert page.url.endswith("#/runs?suite=hostile&outcome=failed")
@@ -109,9 +109,9 @@ def test_ten_thousand_runs_are_listed_a_page_at_a_time(crowded: Visit) -> None:
     expect(crowded.rows().locator("th a")).to_have_text(["crowd/run-9999[docs]"])
     page.get_by_label("Text", exact=True).fill("")
     page.get_by_label("Outcome", exact=True).select_option("failed")
-    expect(page.locator("#runs [role=status]")).to_have_text(f"Runs 1 to 25 of 1,000, chosen from {CROWD:,}")
+    expect(page.locator("#runs [role=status]")).to_have_text(f"Runs 1 to 25 of 1,000, filtered from {CROWD:,}")
 
 
 def test_a_run_whose_details_were_left_out_says_so(crowded: Visit) -> None:
     page = crowded.open("#/run/crowd/run-7[docs]")
-    expect(page.locator("article")).to_contain_text("The details of this run were left out")
+    expect(page.locator("article")).to_contain_text("This run's details were omitted")

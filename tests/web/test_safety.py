@@ -20,7 +20,7 @@ def test_markup_in_titles_messages_replies_and_results_is_shown_and_does_not_run
     expect(page.locator("h1")).to_have_text(f"A title with {HOSTILE}")
     for kind in ("system", "user", "assistant", "console", "tool"):
         expect(page.locator(f"#transcript [data-kind={kind}] pre", has_text=HOSTILE).first).to_be_visible()
-    page.get_by_text("What the last request carried").click()
+    page.get_by_text("Last request").click()
     expect(page.locator("#inside li pre", has_text=HOSTILE).first).to_be_visible()
     assert page.evaluate("window.hacked") is None
     expect(page.locator("main img, main script")).to_have_count(0)

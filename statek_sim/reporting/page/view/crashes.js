@@ -4,11 +4,11 @@ import { count, plural } from "./numbers.js";
 import { quoted } from "./text.js";
 
 const CAME = {
-  same: { sign: "✓", words: "ends as undisturbed" },
-  differs: { sign: "~", words: "ends otherwise, and nothing breaks" },
+  same: { sign: "✓", words: "same result as without the crash" },
+  differs: { sign: "~", words: "different result, but no violation" },
   asks: { sign: "?", words: "an agent asks a person whether a call happened" },
-  unknown: { sign: "…", words: "something is asked for that no script says" },
-  breaks: { sign: "✗", words: "an invariant breaks" },
+  unknown: { sign: "…", words: "the script lacks a requested reply" },
+  breaks: { sign: "✗", words: "an invariant is violated" },
 };
 
 /** Returns the section for an exploration of kills. */
@@ -20,18 +20,18 @@ export function crashesSection(crashes) {
   const cells = explored.reduce((sum, one) => sum + one.cells.length, 0);
   return section(
     "crashes",
-    "What a crash does",
+    "Effects of crashes",
     h(
       "p",
       {},
-      `${plural(explored.length, "scenario")}, ${plural(cells, "place")} at which a worker may die, ${plural(crashes.runs, "run")}. `,
-      "Each cell is a death: press it to read what happens from there on.",
-      crashes.left_out ? ` ${plural(crashes.left_out, "cell")} had no room for that.` : "",
+      `${plural(explored.length, "scenario")}, ${plural(cells, "crash point")}, ${plural(crashes.runs, "run")}. `,
+      "Each cell is a crash: select it to see what happens afterwards.",
+      crashes.left_out ? ` Events were omitted for ${plural(crashes.left_out, "cell")}.` : "",
     ),
     legend(),
     failing.map((one) => map(one, crashes.texts)),
     sound.length > 0 &&
-      onDemand(`${plural(sound.length, "scenario")} in which nothing breaks`, () =>
+      onDemand(`${plural(sound.length, "scenario")} without violations`, () =>
         sound.map((one) => map(one, crashes.texts)),
       ),
     not.length > 0 &&
@@ -63,7 +63,7 @@ function map(one, texts) {
     h("h3", {}, one.name),
     h("p", { class: "soft" }, one.proven),
     one.failures.length > 0 && h("ul", { class: "failures" }, one.failures.map(failure)),
-    h("div", { class: "deaths", role: "group", "aria-label": `Deaths in ${one.name}` }, buttons),
+    h("div", { class: "deaths", role: "group", "aria-label": `Crashes in ${one.name}` }, buttons),
     told,
   );
 }
@@ -76,7 +76,7 @@ function button(cell, press) {
 }
 
 function failure({ invariant, message, where, times }) {
-  const more = times > 1 ? `, and in ${plural(times - 1, "further run")}` : "";
+  const more = times > 1 ? `, and in ${plural(times - 1, "other run")}` : "";
   return h("li", {}, h("strong", {}, invariant), ": ", quoted(message), h("br"), where.join("; "), more);
 }
 
@@ -88,6 +88,6 @@ function place([event, silent, what, job]) {
 const words = ([, , , , came]) => (kind(came) === "breaks" ? came.split(",").join(", ") : CAME[came].words);
 
 function after([, , , , , text], texts) {
-  if (text < 0) return h("p", { class: "soft" }, "What happens from there on had no room on this page.");
-  return h("pre", { tabindex: 0 }, texts[text] || "Nothing happens any more.");
+  if (text < 0) return h("p", { class: "soft" }, "The events after this crash were omitted to keep the file small.");
+  return h("pre", { tabindex: 0 }, texts[text] || "No further events.");
 }

@@ -12,17 +12,17 @@ import { noSuchRun } from "./run.js";
 import { share } from "./shares.js";
 import { heading, stacked, table } from "./table.js";
 
-const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Words" };
+const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Glossary" };
 const SIGNS = { different: "≠", "different here": "≠", "cannot tell": "?", "not exercised": "·" };
 const WORDS = [
-  ["Arm", "The harness with some of its parts on. All arms meet the same model: their random numbers are shared."],
-  ["Right", "A run that did all that was demanded: the calls, the state of the world, and an answer that cites what was found."],
-  ["Completed", "A run that ended by an answer of its own, right or not."],
-  ["95 % by scenarios", "The interval for scenarios like these. Runs of one scenario repeat each other, so scenarios are drawn, not runs."],
-  ["Wasted calls", "Calls that failed, were refused, or repeated one that was answered; and corrections."],
-  ["pass^k", "How likely k runs of one scenario are all right."],
-  ["p", "The exact McNemar test over pairs of the same scenario and seed, after Holm for all comparisons."],
-  ["Assumed", "Nobody measured the rates of a simulated model: its author chose them."],
+  ["Arm", "The harness with some of its parts enabled. All arms use the same model and the same random numbers."],
+  ["Right", "A run that met every requirement: its calls, the state of the world, and an answer that cites what was found."],
+  ["Completed", "A run that ended with an answer, right or not."],
+  ["95 % by scenarios", "The interval for scenarios like these. Runs of one scenario are alike, so scenarios are resampled, not runs."],
+  ["Wasted calls", "Calls that failed, were rejected or repeated an answered call, and corrections."],
+  ["pass^k", "The probability that k runs of a scenario are all right."],
+  ["p", "The exact McNemar test over pairs with the same scenario and seed, Holm-adjusted for all comparisons."],
+  ["Assumed", "A simulated model's rates are not measured; its author chose them."],
 ];
 
 const main = document.getElementById("main");
@@ -34,8 +34,8 @@ const home = h(
   index.tests.length > 0 && section("tests", "Is the difference real?", tests(index.tests)),
   matrixSection(index),
   flowSection(index),
-  section("rates", "Rates of the model", rates(index.rates)),
-  section("words", "What the words mean", words()),
+  section("rates", "Model rates", rates(index.rates)),
+  section("words", "Glossary", words()),
 );
 let left = null; // the cell that was shown last
 
@@ -46,7 +46,7 @@ function provenance({ model, arms, scenarios, seeds, left_out: missing }) {
     plural(arms.length, "arm"),
     `${plural(seeds, "seed")} each`,
   ];
-  const note = missing > 0 && ` · the transcripts of ${plural(missing, "cell")} were left out, to keep the file small`;
+  const note = missing > 0 && ` · transcripts for ${plural(missing, "cell")} were omitted to keep the file small`;
   return h("p", { class: "soft" }, what.join(" · "), note);
 }
 
@@ -59,7 +59,7 @@ function tests(all) {
     { label: "p (Holm)", value: ({ p }) => (p < 0.00005 ? "< 0.0001" : p.toFixed(4)), numeric: true },
     { label: "answer", value: (test) => answer(test) },
   ];
-  return stacked(table("What can be told of differences", columns, all));
+  return stacked(table("Differences between arms", columns, all));
 }
 
 function answer({ answer: kind, says }) {
@@ -79,7 +79,7 @@ function rates(all) {
   ];
   return [
     h("p", {}, "A class's rate is its mean over scenarios: each scenario has its own. Every rate is assumed."),
-    stacked(table("Rates of the model", columns, all)),
+    stacked(table("Model rates", columns, all)),
   ];
 }
 

@@ -13,11 +13,11 @@ export function armsSection({ arms }) {
     story(arms),
     figure({
       title: "Right and completed, by arm.",
-      says: "A dot is the share of runs that were right, the line its 95 % interval by scenarios, the tick the share that completed.",
+      says: "Dots show the percentage of right runs, lines the 95 % interval by scenarios, ticks the percentage of completed runs.",
       spec: (width) => spec(arms, width),
       numbers: () => numbers(arms),
     }),
-    h("h3", {}, "What runs cost, on average"),
+    h("h3", {}, "Mean cost per run"),
     costs(arms),
   );
 }
@@ -29,11 +29,11 @@ function story(arms) {
   return h(
     "p",
     { class: "story" },
-    "With the full harness ",
+    "Right runs: ",
     h("b", { class: "reported" }, share(full.score)),
-    " of the runs are right, bare ",
+    " with the full harness, ",
     h("b", { class: "measured" }, share(bare.score)),
-    ".",
+    " with the bare harness.",
   );
 }
 
@@ -71,7 +71,7 @@ function costs(arms) {
       ? [{ label: "US$ per 1,000 runs", value: ({ cost }) => (cost === null ? "–" : cost.toFixed(2)), numeric: true }]
       : []),
   ];
-  return stacked(table("What runs cost, on average", columns, arms));
+  return stacked(table("Mean cost per run", columns, arms));
 }
 
 function spec(arms, width) {

@@ -18,9 +18,9 @@ export function cellPage(cell) {
       h("p", {}, h("a", { href: toPart("matrix") }, "← Back to the scenarios")),
       h("h1", { tabindex: -1 }, scenario.title),
       h("p", { class: "facts" }, h("code", {}, cell.name), `${cell.passed} of ${plural(cell.runs, "run")} right`, h("span", { class: "soft" }, `${scenario.tier}, ${scenario.capability}`)),
-      h("p", { class: "tags" }, "The same in: ", others(cell)),
+      h("p", { class: "tags" }, "Other arms: ", others(cell)),
     ),
-    ...(found ? told(found) : [h("p", { class: "empty" }, "The runs of this cell were left out, to keep the file small.")]),
+    ...(found ? told(found) : [h("p", { class: "empty" }, "This cell's runs were omitted to keep the file small.")]),
   ];
 }
 
@@ -42,7 +42,7 @@ const COLUMNS = [
   { label: "outcome", value: ({ passed }) => outcome(passed ? "passed" : "failed") },
   { label: "ended by", value: ({ stop }) => stop },
   { label: "requests", value: ({ turns }) => count(turns), numeric: true },
-  { label: "what is missing", value: ({ problems }) => h("span", { class: "roomy" }, problems.join("; ") || "–") },
+  { label: "missing", value: ({ problems }) => h("span", { class: "roomy" }, problems.join("; ") || "–") },
 ];
 
 function conversation({ seed, passed, task, answer, turns, entries }) {
@@ -52,8 +52,8 @@ function conversation({ seed, passed, task, answer, turns, entries }) {
     `Seed ${seed}, ${passed ? "right" : "not right"}`,
     h("p", {}, h("b", {}, "Task: "), task),
     h("p", {}, h("b", {}, "Answer: "), answer ?? h("span", { class: "soft" }, "none")),
-    failed.length > 0 && [h("h3", {}, "Turns at which the model failed"), stacked(table("Turns at which the model failed", TURNS, failed))],
-    h("h3", {}, "What was said"),
+    failed.length > 0 && [h("h3", {}, "Turns where the model failed"), stacked(table("Turns where the model failed", TURNS, failed))],
+    h("h3", {}, "Transcript"),
     passed ? onDemand("Show the transcript", () => transcript(entries, `transcript-${seed}`).element) : transcript(entries, `transcript-${seed}`).element,
   );
 }

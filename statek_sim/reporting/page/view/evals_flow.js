@@ -15,22 +15,22 @@ export function flowSection({ arms, meanings }) {
   fill(place, flow(arms[at], meanings));
   return section(
     "flow",
-    "Where failures went",
+    "How failures were handled",
     h("div", { class: "field choice" }, h("label", { for: "flow-arm" }, "In the arm"), choice),
     place,
   );
 }
 
 function flow({ name, flow: rows }, meanings) {
-  if (!rows.length) return h("p", { class: "empty" }, `In ${name} no turn failed.`);
+  if (!rows.length) return h("p", { class: "empty" }, `No turns failed in ${name}.`);
   const columns = [
     { label: "class", value: (row) => heading(row.class.replaceAll("_", " ")), header: true },
-    { label: "what it is", value: (row) => h("span", { class: "roomy" }, meanings[row.class]) },
+    { label: "description", value: (row) => h("span", { class: "roomy" }, meanings[row.class]) },
     { label: "turns", value: (row) => count(row.turns), numeric: true },
     { label: "read by rescue", value: (row) => count(row.rescued), numeric: true },
     { label: "corrected", value: (row) => count(row.nudged), numeric: true },
     { label: "runs with it", value: (row) => count(row.runs), numeric: true },
-    { label: "of these right", value: (row) => count(row.right), numeric: true },
+    { label: "right runs", value: (row) => count(row.right), numeric: true },
   ];
   return stacked(table(`Failures in ${name}`, columns, rows));
 }

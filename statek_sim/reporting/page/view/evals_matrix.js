@@ -12,12 +12,12 @@ export function matrixSection({ arms, scenarios, runs }) {
   const cells = new Map(runs.map((cell) => [cell.name, cell]));
   const columns = h("tr", {}, h("th", { scope: "col" }, "scenario"), arms.map(({ name }) => h("th", { scope: "col", class: "number" }, name)));
   const bodies = ["easy", "medium", "hard"].map((tier) => body(tier, arms, scenarios.filter((one) => one.tier === tier), cells));
-  const caption = h("caption", { class: "unseen" }, "Right runs of each scenario in each arm");
+  const caption = h("caption", { class: "unseen" }, "Right runs per scenario and arm");
   return section(
     "matrix",
     "Scenarios",
-    h("p", {}, "Right runs of each scenario in each arm: ✓ all, ~ some, ✗ none. A cell leads to its runs and their transcripts."),
-    scrolling("Right runs of each scenario in each arm", h("table", { class: "cells" }, caption, h("thead", {}, columns), bodies)),
+    h("p", {}, "Right runs per scenario and arm: ✓ all, ~ some, ✗ none. Select a cell to see its runs and transcripts."),
+    scrolling("Right runs per scenario and arm", h("table", { class: "cells" }, caption, h("thead", {}, columns), bodies)),
   );
 }
 

@@ -70,7 +70,7 @@ function reasons({ name, own }) {
   const failed = failures(own);
   if (!failed.length) return null;
   const items = failed.map((verdict) => h("li", {}, quoted(verdict.reason), " ", place(verdict)));
-  return [h("h3", {}, `What ${name} gets wrong`), h("ul", { class: "failures" }, items)];
+  return [h("h3", {}, `Failures under ${name}`), h("ul", { class: "failures" }, items)];
 }
 
 const place = ({ path, line }) => h("code", { class: "soft" }, `${path}:${line}`);
@@ -115,7 +115,7 @@ function heatMap(verdicts, presets) {
   }));
   return figure({
     title: "Every scenario under every preset.",
-    says: `${plural(scenarios.length, "scenario")}, ${plural(presets.length, "preset")}; ✗ marks a rule that is broken.`,
+    says: `${plural(scenarios.length, "scenario")}, ${plural(presets.length, "preset")}; ✗ marks a violated rule.`,
     spec: (width) => spec(cells, presets, scenarios, width),
     numbers: () => table("Every scenario under every preset", [named, ...columns], scenarios),
   });

@@ -15,12 +15,12 @@ export function health(metrics) {
   const open = all.open ? `, ${count(all.open)} did not end` : "";
   return section(
     "health",
-    "How healthy the agents are",
+    "Agent health",
     h(
       "p",
       {},
-      `${plural(all.tasks, "task")} ended, ${count(all.completed)} of them completed${open}. Suites test what goes ` +
-        "wrong, too: an alert here is no failure of a run.",
+      `${plural(all.tasks, "task")} ended, ${count(all.completed)} of them completed${open}. Suites also test failures, ` +
+        "so an alert here does not mean that a run failed.",
     ),
     stacked(ofAll(metrics)),
     h("h3", {}, "By suite"),

@@ -46,7 +46,7 @@ function story({ approx, measured, reported }) {
   return h(
     "p",
     { class: "story" },
-    "The harness thinks ",
+    "The harness counts ",
     h("b", { class: "estimate" }, plural(approx, "token")),
     ". The models saw ",
     h("b", { class: "measured" }, count(measured)),
@@ -55,7 +55,7 @@ function story({ approx, measured, reported }) {
     reported !== null && [
       "Providers reported ",
       h("b", { class: "reported" }, count(reported)),
-      " where they say it.",
+      " where available.",
     ],
   );
 }
@@ -95,7 +95,7 @@ function failures({ failures: failed, runs }) {
   const more =
     failed.length > SHOWN &&
     h("p", {}, h("a", { href: toPart("runs", { outcome: "failed" }) }, "Show all failed runs"));
-  return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
+  return [h("h3", {}, "Failures"), h("ul", { class: "failures" }, items), more];
 }
 
 /** Returns what failed first, without the empty lines between, and on demand the whole text. */
@@ -155,7 +155,7 @@ export function provenance({ profiles, preset, seed, digest, totals, left_out: m
     `tokens measured with ${totals.tokenizer}`,
   ];
   const note =
-    missing > 0 && ` · the details of ${plural(missing, "passed run")} were left out, to keep the file small`;
+    missing > 0 && ` · details for ${plural(missing, "passed run")} were omitted to keep the file small`;
   return h(
     "p",
     { class: "soft" },

@@ -32,7 +32,7 @@ const SHORT = {
   health: "Health",
   gate: "Gate",
   crashes: "Crashes",
-  words: "Words",
+  words: "Glossary",
 };
 
 /** Goes to an address; quietly, without a step for the back button, while the reader types. */

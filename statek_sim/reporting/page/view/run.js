@@ -23,7 +23,7 @@ export function runPage(run, job, back) {
   const found = details(run);
   const parts = found
     ? told(run, found, job)
-    : [h("p", { class: "empty" }, "The details of this run were left out, to keep the file small.")];
+    : [h("p", { class: "empty" }, "This run's details were omitted to keep the file small.")];
   return [heading(run, back), ...parts];
 }
 
@@ -75,7 +75,7 @@ function told(run, found, asked) {
       asked && h("p", {}, h("a", { href: toRun(run.name) }, "Show all jobs")),
       said.element,
     ),
-    job && section("inside", `Inside ${job.name}`, inside(job)),
+    job && section("inside", `Details of ${job.name}`, inside(job)),
   ];
 }
 
@@ -101,7 +101,7 @@ function about({ source, proves, preset, seed, leaked_claims: leaked }) {
     { class: "about" },
     h("p", { class: "soft" }, origin(source, proves), `Preset ${preset}, seed ${seed}.`),
     leaked.length > 0 &&
-      h("p", { class: "bad" }, `✗ Claims that were never given back: ${leaked.join(", ")}`),
+      h("p", { class: "bad" }, `✗ Claims never released: ${leaked.join(", ")}`),
   );
 }
 
@@ -153,7 +153,7 @@ function inside(job) {
   return [
     h("p", {}, "Result: ", job.exit === null ? "none" : h("code", {}, job.exit)),
     job.error && h("pre", { class: "failure" }, job.error),
-    onDemand(`What the last request carried: ${plural(job.history.length, "message")}`, () =>
+    onDemand(`Last request: ${plural(job.history.length, "message")}`, () =>
       h("ol", { class: "transcript" }, job.history.map(message)),
     ),
   ];

@@ -77,11 +77,11 @@ function summary(kept, all, page) {
     kept > PAGE
       ? `Runs ${count(from)} to ${count(Math.min(kept, page * PAGE))} of ${count(kept)}`
       : plural(kept, "run");
-  return kept === all ? part : `${part}, chosen from ${count(all)}`;
+  return kept === all ? part : `${part}, filtered from ${count(all)}`;
 }
 
 const nothing = () =>
-  h("p", { class: "empty" }, "No run fits. ", h("a", { href: toPart("runs") }, "Show all runs"));
+  h("p", { class: "empty" }, "No matching runs. ", h("a", { href: toPart("runs") }, "Show all runs"));
 
 function filterForm(runs, go) {
   const search = h("input", {
@@ -165,7 +165,7 @@ function sorter(key, parameters) {
   const up = now === key;
   const down = now === `-${key}`;
   const next = key === "name" ? (up ? "-name" : "name") : down ? key : `-${key}`;
-  const state = up ? ", sorted upwards" : down ? ", sorted downwards" : "";
+  const state = up ? ", ascending" : down ? ", descending" : "";
   const sign = h("span", { "aria-hidden": "true" }, up ? " ▲" : down ? " ▼" : "");
   return h(
     "a",

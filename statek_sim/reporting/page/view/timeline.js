@@ -12,7 +12,7 @@ const KINDS = [
   { name: "tool call", kinds: ["tool", "tools"], colour: "var(--tool)", shape: "square" },
   { name: "job", kinds: ["job", "wait"], colour: "var(--soft)", shape: "triangle-right" },
   { name: "claim", kinds: ["claim"], colour: "var(--claim)", shape: "diamond" },
-  { name: "change outside", kinds: ["world"], colour: "var(--less)", shape: "triangle-left" },
+  { name: "external change", kinds: ["world"], colour: "var(--less)", shape: "triangle-left" },
   {
     name: "error handler",
     kinds: ["handler"],
@@ -66,10 +66,10 @@ export function timeline({ lanes, spans, transcript }, onEvent) {
   const places = ranks(marks, [...lanes, ...spans]);
   const end = Math.max(...marks.map((mark) => mark.at), 0);
   return figure({
-    title: "What happened, job by job.",
+    title: "Events by job.",
     says:
       `${plural(lanes.length, "job")}, ${plural(marks.length, "event")}, ${seconds(end)} of virtual time. ` +
-      "Events are in order from left to right; bars are waits, tool calls and claims held.",
+      "Events run from left to right; bars show waits, tool calls and claims.",
     spec: (width) => spec({ lanes, spans, marks }, places, width),
     numbers: () => numbers(marks),
     onClick: (row) => row.seq !== undefined && onEvent(row.seq),
@@ -85,7 +85,7 @@ function ranks(marks, spans) {
 
 function numbers(marks) {
   return table(
-    "What happened, job by job",
+    "Events by job",
     [
       { label: "event", value: (mark) => mark.seq, numeric: true, header: true },
       { label: "virtual time", value: (mark) => seconds(mark.at), numeric: true },

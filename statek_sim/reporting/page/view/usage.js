@@ -10,7 +10,7 @@ const MANY = 60; // turns, past which points would hide the lines
 
 /** Returns the figure for a job; a sentence where it asked no model. */
 export function usage(job) {
-  if (!job.calls.length) return h("p", { class: "empty" }, "This job asked no model.");
+  if (!job.calls.length) return h("p", { class: "empty" }, "This job made no LLM calls.");
   const bases = BASES.filter(({ key }) => job.calls.some((call) => call[`${key}_total`] !== null));
   return figure({
     title: `Tokens used by ${job.name}, turn by turn.`,
@@ -23,7 +23,7 @@ export function usage(job) {
 function judgement(job, bases) {
   if (!job.limit_line.some((limit) => limit !== null)) return "No token limit applies to this job.";
   const sentences = bases.map((basis) => verdict(job, basis));
-  return `${sentences.join(" ")}${far(job, bases) ? " The limit lies beyond this chart." : ""}`;
+  return `${sentences.join(" ")}${far(job, bases) ? " The limit is outside this chart." : ""}`;
 }
 
 function verdict(job, { key, label }) {

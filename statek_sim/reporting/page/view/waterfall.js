@@ -16,7 +16,7 @@ export function waterfall(title, steps, meanings) {
         [
           { label: "step", value: (row) => row.label, header: true },
           { label: "tokens", value: (row) => row.shown, numeric: true },
-          { label: "what it is", value: (row) => row.meaning },
+          { label: "description", value: (row) => row.meaning },
         ],
         rows,
       ),
@@ -39,11 +39,11 @@ function bars({ once, history, from, to, steps }, meanings) {
     };
   };
   return [
-    total("Every message once", once, "once", "the estimate, if no message were sent again"),
+    total("Each message once", once, "once", "the estimate if each message were sent once"),
     moved("history", "History sent again", history),
     total("Harness estimate", from, "estimate", "bytes sent and received, divided by 4"),
     ...steps.map(({ name, label, tokens }) => moved(name, label, tokens)),
-    total("Measured", to, "measured", "what a tokenizer counts"),
+    total("Measured", to, "measured", "tokens counted by a tokenizer"),
   ];
 }
 

@@ -9,19 +9,19 @@ export const BASES = [
 ];
 
 const MEANINGS = [
-  ["Run", "One scenario under one behaviour profile: of STATEK, such as docs or 1.4, or of agents, such as hardened."],
-  ["Turn", "One request to the language model, and its reply."],
-  ["Job", "One agent at work on one task. A job may start others."],
+  ["Run", "One scenario under one behaviour profile: a STATEK profile, such as docs or 1.4, or an agent profile, such as hardened."],
+  ["Turn", "A request to the language model and its reply."],
+  ["Job", "An agent working on a task. A job can start other jobs."],
   [
     "Harness estimate",
-    "What STATEK counts as tokens: bytes sent and received, divided by 4. Its limits act on it.",
+    "STATEK's token count: bytes sent and received, divided by 4. Its limits use this count.",
   ],
-  ["Measured", "Tokens counted by a tokenizer: what the model really sees."],
-  ["Proxy", "Measured with a stand-in: the model's own tokenizer is not known."],
-  ["Reported", "Tokens that the provider's replies say were used: what it bills."],
+  ["Measured", "Tokens counted by a tokenizer: what the model actually sees."],
+  ["Proxy", "Counted with another tokenizer, because the model's own is unknown."],
+  ["Reported", "Token usage reported in the provider's replies: what it bills."],
   ["Estimate ÷ measured", "×2 means that the harness counts twice as many tokens as the model sees."],
-  ["Virtual time", "The clock of the simulation, in seconds. It does not pass while code runs."],
-  ["Claim", "A job's hold on something that only one job may use at a time."],
+  ["Virtual time", "The simulation's clock, in seconds. It stands still while code runs."],
+  ["Claim", "A job's hold on something that only one job can use at a time."],
   ["Error handler", "A function that STATEK calls when a job or a tool fails."],
   ["Preset", "A file with the harness's limits, such as the number of turns."],
 ];
@@ -36,5 +36,5 @@ export function outcome(word) {
 /** Returns what the page's words mean. */
 export function glossary() {
   const terms = MEANINGS.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning)));
-  return section("words", "What the words mean", h("dl", { class: "words" }, terms));
+  return section("words", "Glossary", h("dl", { class: "words" }, terms));
 }
