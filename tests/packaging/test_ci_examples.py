@@ -95,7 +95,7 @@ def test_the_workflow_fails_when_a_preset_gets_worse_than_its_baseline(project: 
     code, printed = run_steps(project)
     assert code == 1
     assert "no worse than the baseline" in printed
-    assert "it needs 4,096 of 12,000 max_token_usage, 4,096 of 15,000 in the baseline" in " ".join(
+    assert "needs 4,096 of 12,000 max_token_usage, 4,096 of 15,000 in the baseline" in " ".join(
         printed.split()
     )
 

@@ -72,16 +72,16 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
 @table_test(
     ("before", "now", "percent", "limit", "clause"),
     [
-        (healthy(3, 5), healthy(4, 5), 10, TURNS, "it needs 4 of 5 max_turns, 3 of 5 in the baseline"),
-        (healthy(3, 5), healthy(3, 4), 10, TURNS, "it needs 3 of 4 max_turns, 3 of 5 in the baseline"),
+        (healthy(3, 5), healthy(4, 5), 10, TURNS, "needs 4 of 5 max_turns, 3 of 5 in the baseline"),
+        (healthy(3, 5), healthy(3, 4), 10, TURNS, "needs 3 of 4 max_turns, 3 of 5 in the baseline"),
         (
             healthy(3, None),
             healthy(3, 9),
             10,
             TURNS,
-            "it needs 3 of 9 max_turns, 3 of unlimited in the baseline",
+            "needs 3 of 9 max_turns, 3 of unlimited in the baseline",
         ),
-        (healthy(1_000, 9_000), healthy(1_101, 9_000), 10, TURNS, "it needs 1,101 of 9,000 max_turns, .*"),
+        (healthy(1_000, 9_000), healthy(1_101, 9_000), 10, TURNS, "needs 1,101 of 9,000 max_turns, .*"),
         (healthy(3, 5), Figures(stopped_by=TOKENS, needs={}), 10, TOKENS, "now stopped by .*"),
         (runaway(5, 1_000), runaway(6, 1_000), 10, TURNS, "6 turns since it went bad, 5 in the baseline"),
         (

@@ -89,7 +89,7 @@ def test_a_field_that_statek_takes_from_dotenv_decides(tmp_path: Path) -> None:
     assert decides
     assert said == (
         f".env:2: max_exceptions=8: STATEK uses this value, because preset {tmp_path}/presets/own.env does not set "
-        "STATEK_MAX_EXCEPTIONS; the gate judges 3; set STATEK_MAX_EXCEPTIONS in the preset, or remove this line"
+        "STATEK_MAX_EXCEPTIONS; the gate checks 3; set STATEK_MAX_EXCEPTIONS in the preset, or remove this line"
     ).replace(f"{tmp_path}/", "")
 
 
