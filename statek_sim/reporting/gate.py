@@ -61,7 +61,7 @@ def origins(preset: JudgedPreset) -> str:
     own = ", ".join(limits[limit] for limit in limits if limit in preset.stated)
     left = ", ".join(limits[limit] for limit in limits if limit not in preset.stated)
     return f"sets {own or 'no limit'}" + (
-        f"; STATEK's defaults: {left}" if left else "; none from STATEK's defaults"
+        f"; STATEK's defaults: {left}" if left else "; STATEK's defaults: none"
     )
 
 
