@@ -33,7 +33,7 @@ Label = tuple[str | int, ...]
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """An object or list that is being parsed; `name` is the nearest enclosing member."""
+    """An object or list that is being parsed; `name` is the nearest enclosing member's name."""
 
     above: _Frame | None
     is_list: bool

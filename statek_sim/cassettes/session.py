@@ -189,7 +189,7 @@ class CassetteSession:
         """Write the recordings, and return the file and their number.
 
         After a failed run, an existing cassette is kept, and new recordings that would replace it are written next to
-        it. Raises `BadInput` if the file cannot be written, and, unless the run `failed`, if an exchange was not
+        it. Raises `BadInput` if the file cannot be written or, unless the run `failed`, if an exchange was not
         recorded, such as a truncated response.
         """
         saved = self._save(failed=failed)

@@ -321,7 +321,7 @@ class _Deck:
         return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
-        """Return the request unchanged, so that vcrpy ignores none."""
+        """Return the request unchanged, so that vcrpy ignores no requests."""
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:

@@ -126,7 +126,7 @@ def _words(at: Keypath, key: str, engine: str) -> str:
 
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
-"""Names of jobs that are created during a run: child jobs, and jobs of agentic loops."""
+"""Names of jobs created during a run: child jobs and agentic loop jobs."""
 
 MAIN: Final = "main"
 """The name of the only job in a scenario without `jobs`."""

@@ -35,7 +35,7 @@ _STOPPING: Final = 10.0
 
 
 class _RealTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop that uses real time even if a test freezes time, as freezegun patches `time.monotonic`."""
+    """An event loop that uses real time even if a test freezes time (freezegun patches `time.monotonic`)."""
 
     def time(self) -> float:
         if sys.platform == "win32":

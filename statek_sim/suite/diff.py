@@ -248,7 +248,7 @@ def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
 
 
 Sought = tuple[Callable[[Event], bool], int]
-"""A condition on events, and how many events that meet it precede the one sought."""
+"""A condition on events, and how many matching events precede the one sought."""
 
 
 def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought | None:

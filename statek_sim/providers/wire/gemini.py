@@ -252,7 +252,7 @@ def _prompt(instruction: JSON) -> list[Message]:
 
 
 def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Convert a content to messages in OpenAI's shape, where each tool result is a separate message."""
+    """Convert a content object to messages in OpenAI's shape, where each tool result is a separate message."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)
