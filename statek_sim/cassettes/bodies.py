@@ -178,7 +178,7 @@ def laid_out(value: JSON) -> str:
 
 
 def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
-    """Return a body formatted for a file, and the data with which `original` restores it.
+    """Return a body formatted for a file, and the data that `original` needs to restore it.
 
     A body that is not UTF-8 is returned unchanged.
     """

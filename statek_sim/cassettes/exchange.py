@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 Headers = tuple[tuple[str, str], ...]
-"""Names and values in the order in which they were sent; a name may occur several times."""
+"""Names and values in the order they were sent; a name may occur several times."""
 
 EVENT_STREAM: Final = "text/event-stream"
 

@@ -86,7 +86,7 @@ class JsonString:
 
 
 def first_sign(text: str) -> str:
-    """Return a string's first character after blanks and a byte order mark."""
+    """Return a string's first character after whitespace and a byte order mark."""
     return text.lstrip("\ufeff \t\r\n")[:1]
 
 

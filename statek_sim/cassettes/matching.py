@@ -2,7 +2,7 @@
 
 Unlike in vcrpy, the body is compared by default, so that a changed prompt does not get the old answer. Headers are
 never compared, because they contain keys, versions and ids that do not affect the answer. `REDACTED` in a recording
-matches any value; as part of a string, it matches one word without blanks.
+matches any value; as part of a string, it matches one word without spaces.
 """
 
 from __future__ import annotations

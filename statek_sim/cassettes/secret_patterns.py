@@ -22,7 +22,7 @@ _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
-"""Translates each byte: `x` for characters that a key may have, a blank for others."""
+"""Translates each byte: `x` for characters that a key may have, a space for others."""
 _OFTEN_SEEN: Final = 1000
 """Maximum length of a string whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
@@ -285,7 +285,7 @@ NO_OWN: Final = OwnSecrets()
 
 
 def folded(name: str) -> str:
-    """Return a name in lower case without hyphens, underscores and blanks, for comparison."""
+    """Return a name in lower case without hyphens, underscores and spaces, for comparison."""
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 

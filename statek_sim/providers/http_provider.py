@@ -75,7 +75,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
-    """Return httpx 0.28's error message for a status outside 200 to 299; STATEK uses it as the job's error.
+    """Return httpx 0.28's error message for a status other than 2xx; STATEK uses it as the job's error.
 
     `location` is the target of a redirect, which STATEK's client does not follow.
     """
@@ -115,7 +115,7 @@ def http_request(request: ChatRequest, access: Access) -> HttpRequest:
 
 
 def check_status(request: HttpRequest, response: HttpResponse) -> None:
-    """Raise `ProviderHTTPError` for a status outside 200 to 299, as STATEK's client does."""
+    """Raise `ProviderHTTPError` for a status other than 2xx, as STATEK's client does."""
     if not 200 <= response.status <= 299:
         headers = {name.lower(): value for name, value in response.headers.items()}
         raise ProviderHTTPError(
@@ -155,8 +155,8 @@ Accesses = Callable[[str], Access]
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
     """Return a provider's URL and key from the environment.
 
-    Raises `BadSetting` for a missing or invalid variable, and for one such as `OPENAI_RESPONSE_FORMAT_FILE`, with which
-    STATEK would send a schema.
+    Raises `BadSetting` for a missing or invalid variable, and for one such as `OPENAI_RESPONSE_FORMAT_FILE` that would
+    make STATEK send a schema.
     """
     name = provider.upper()
     missing = [name + suffix for suffix in (URL, KEY) if not environment.get(name + suffix)]
@@ -171,7 +171,7 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
             f"{name}{URL}={url!r}: expected the full URL of a chat endpoint, such as https://host/path"
         )
     if environment.get(name + RESPONSE_FORMAT):
-        raise BadSetting(f"{name}{RESPONSE_FORMAT} is not supported: unset it")
+        raise BadSetting(f"{name}{RESPONSE_FORMAT} is not supported; unset it")
     return Access(url, environment[name + KEY])
 
 

@@ -3,7 +3,7 @@
 It patches Python's `socket` module, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl use.
 It does not detect native code that bypasses this module (uvloop, grpc, C drivers), so it is not a sandbox.
 
-`clients.toml` lists the settings by which LLM clients find their provider.
+`clients.toml` lists the settings that LLM clients use to find their provider.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Basic types of scenario files: frozen mappings without unknown keys, durations, names, and references to objects."""
+"""Basic types for scenario files: frozen mappings without unknown keys, durations, names, and references to objects."""
 
 from __future__ import annotations
 

@@ -139,7 +139,9 @@ def _build(events: Iterator[yaml.Event]) -> Node | None:
             _attach(stack, node)
             stack.append(node)
         elif isinstance(event, yaml.AliasEvent):
-            raise _at(event, f"aliases are not supported, got *{event.anchor}; `defaults:` shares values")
+            raise _at(
+                event, f"aliases are not supported, got *{event.anchor}; use `defaults:` to share values"
+            )
         elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
             raise _at(event, "expected one YAML document, got a second one")
     return root
@@ -218,7 +220,7 @@ def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
 
 def _refuse_extras(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
     if event.anchor is not None:
-        raise _at(event, f"anchors are not supported, got &{event.anchor}; `defaults:` shares values")
+        raise _at(event, f"anchors are not supported, got &{event.anchor}; use `defaults:` to share values")
     if event.tag is not None:
         raise _at(event, f"tags are not supported, got {event.tag!r}")
 

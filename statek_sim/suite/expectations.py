@@ -26,7 +26,7 @@ _HANDLER_KEYS: Final = ("name", "context", "error")
 
 
 def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
-    """Return the mismatches, in the order in which the format lists the expectations.
+    """Return the mismatches, in the order of the format's reference.
 
     If a run failed unexpectedly, its only mismatch has the key path `("error",)`, because partial results are not
     compared.

@@ -108,7 +108,7 @@ CORRESPONDING: Final = (
     ("dbzero ends STATEK's process here", "Dies"),
     ("the reference runtime does not reproduce", "NotReproduced"),
 )
-"""Parts of the message with which the reference runtime stops code, and how that code ends on the real package."""
+"""Parts of the reference runtime's messages when it stops code, and how that code ends on the real package."""
 
 ENDINGS: Final = ("NeverEnds", "OutOfMemory", "Ends")
 

@@ -36,7 +36,7 @@ def test_what_is_missing_is_named(environment: dict[str, str], missing: str) -> 
 
 
 def test_a_response_format_file_is_refused() -> None:
-    with pytest.raises(BadSetting, match=r"^GROQ_RESPONSE_FORMAT_FILE is not supported: unset it$"):
+    with pytest.raises(BadSetting, match=r"^GROQ_RESPONSE_FORMAT_FILE is not supported; unset it$"):
         access_from({**GROQ, "GROQ_RESPONSE_FORMAT_FILE": "schema.json"}, "GROQ")
 
 

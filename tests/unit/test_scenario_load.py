@@ -178,12 +178,14 @@ def test_a_duplicate_key_is_refused(tmp_path: Path) -> None:
 def test_an_alias_bomb_is_refused_at_its_first_anchor(tmp_path: Path) -> None:
     levels = [f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]" for n in range(1, 30)]
     text = "\n".join(["b0: &b0 [lol]", *levels])
-    assert problems_of(tmp_path, text) == ["1: anchors are not supported, got &b0; `defaults:` shares values"]
+    assert problems_of(tmp_path, text) == [
+        "1: anchors are not supported, got &b0; use `defaults:` to share values"
+    ]
 
 
 def test_an_alias_without_anchor_is_refused(tmp_path: Path) -> None:
     assert problems_of(tmp_path, PLAIN + "    seed: *seed\n") == [
-        "5: aliases are not supported, got *seed; `defaults:` shares values"
+        "5: aliases are not supported, got *seed; use `defaults:` to share values"
     ]
 
 
