@@ -71,9 +71,9 @@ def why_another(error: BaseException) -> str:
         case RecursionError():
             return "it is nested too deeply"
         case ArithmeticError():
-            return "it has an amount that is not a number"
+            return "it contains an amount that is not a number"
         case TypeError() | AttributeError():
-            return f"it has a value of another type than expected: {error}"
+            return f"it contains a value of the wrong type: {error}"
     return str(error)
 
 
@@ -82,5 +82,5 @@ def link_problem(error: BaseException, path: Path) -> str:
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno == errno.ELOOP):
         return "a symbolic link that leads to itself"
     if isinstance(error, FileNotFoundError) and path.is_symlink():
-        return f"a symbolic link to {os.readlink(path)!r}, which is not there"
+        return f"a symbolic link to {os.readlink(path)!r}, which does not exist"
     return ""

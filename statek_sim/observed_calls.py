@@ -265,7 +265,7 @@ def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order)
     for number, one in enumerate(wanted, 1):
         place = next((place for place, other in enumerate(rest) if one.fits(other)), None)
         if place is None:
-            after = "" if order == "any" or number == 1 else " after the calls that are expected before it"
+            after = "" if order == "any" or number == 1 else " after the preceding expected calls"
             return f"expected {one}{after}: it was not called"
         rest = rest[place + 1 :] if order == "subsequence" else rest[:place] + rest[place + 1 :]
     return None

@@ -94,7 +94,7 @@ class ScriptableLLM:
     def _answer(self, request: ChatRequest) -> RawReply:
         if self._provider is None:
             raise UnmatchedRequest(
-                f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
+                f"job {request.job_id!r} of agent {request.role!r} requested a reply, but the LLM has no script; "
                 f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
             )
         # Called as the runtime calls it, so that an error names the broken provider and not this class.

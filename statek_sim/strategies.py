@@ -239,7 +239,7 @@ def _kill(place: tuple[int, int, float]) -> Deviation:
 
 
 def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return a strategy for step orders: at up to `most` choices between ready jobs, one of `names` steps first."""
+    """Return a strategy for schedules: at up to `most` choices between ready jobs, one of `names` goes first."""
     choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))

@@ -742,7 +742,7 @@ def require_tool(name: str, known: Collection[str], whose: str) -> None:
     if name in known:
         return
     hint = suggestion(name, known) or f" It has {', '.join(sorted(known)) or 'none'}"
-    raise BadInput(f"tool_calls({name!r}): {whose} has no tool of that name, so none was ever called.{hint}")
+    raise BadInput(f"tool_calls({name!r}): {whose} has no tool with that name, so it was never called.{hint}")
 
 
 def event_label(event: Event) -> str:

@@ -144,7 +144,7 @@ def wait_for(
 
     if left:
         answer = yield AskPerson([questions[position] for position in left], answered)
-        assert isinstance(answer, Sequence), "a driver answers AskPerson with what was said"
+        assert isinstance(answer, Sequence), "a driver must answer AskPerson with the replies"
         new = [settling for settling in answer if isinstance(settling, PersonSaid)]
         settled.update(zip(left, new, strict=True))
     run.move("STARTED")

@@ -194,5 +194,5 @@ def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
     why = f": {last.detail}" if last.detail else ""
     run.stop = "unsolved"
     run.detail = (
-        f"{len(state.attempts)} attempts at {levels} levels; the last ended by {last.cause.value}{why}"
+        f"{len(state.attempts)} attempts at {levels} levels; the last one ended with {last.cause.value}{why}"
     )

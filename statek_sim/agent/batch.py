@@ -43,7 +43,7 @@ from statek_sim.agent.run_state import (
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool, code_of
 
-_NO_STEPS: Final = "the budget of steps is used up"
+_NO_STEPS: Final = "the step budget is used up"
 
 WITHHELD: Final = "Error: the result is withheld: "
 """The start of the text that replaces a result blocked by a guard, followed by the reason."""
@@ -345,7 +345,7 @@ class Batch:
             if isinstance(found, Refusal):
                 call_withdrawn(run, call.name, call.arguments)
                 return (
-                    f"what a guard made of the arguments does not fit: {found.reason.removeprefix('Error: ')}"
+                    f"the arguments as changed by a guard do not fit: {found.reason.removeprefix('Error: ')}"
                 )
             call = found[0]
         asks += ruling.asks

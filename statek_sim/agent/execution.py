@@ -179,7 +179,7 @@ def timed_out(invocation: Invocation) -> ToolOutcome:
 
 def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
     """Return the outcome of a call that timed out and did not end when cancelled."""
-    end = f"was ended {grace:g} seconds later" if over else "cannot be ended and still runs"
+    end = f"was ended {grace:g} seconds later" if over else "cannot be ended and is still running"
     return ToolOutcome(
         ToolStatus.TIMED_OUT,
         f"{timed_out(invocation).text}; it continued after its cancellation, and {end}",

@@ -128,7 +128,7 @@ class AgentHarness:
         if context is None or (context is CONTEXT and parts.compactor is not None):
             return parts
         if parts.compactor is not None:
-            raise BadInput("context and parts.compactor both make the history shorter; expected one of them")
+            raise BadInput("context and parts.compactor both shorten the history; expected only one of them")
         meter = envelopes.meter(self.spec.model)
         manager = ContextManager(context, lambda message: meter.measure(message)[1], wire=self.spec.wire)
         return replace(parts, compactor=manager)

@@ -146,7 +146,7 @@ class Recall:
         return Ask(
             text=f"The process died while {call.name}({arguments}) was being executed.{self._no_word.get(at, '')} "
             "Did it happen? Answer with its "
-            f"result, with {AGAIN!r} when it did not and is to be called now, or refuse when it is not to be called."
+            f"result, with {AGAIN!r} if it did not and should be called now, or refuse if it should not be called."
         )
 
     def _believe(self, at: int, answer: PersonSaid, ask: Ask) -> None:

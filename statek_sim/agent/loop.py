@@ -1,8 +1,8 @@
 """The agent's loop, without I/O (agent document §4): assemble, request, validate, answer or call tools, repeat.
 
-`AgentRun.go` is a generator of effects. Limits are checked at two points: before each iteration, `max_iterations`,
-STATEK's turn and exception limits, then the budget for the request; after each answer, STATEK's token and exception
-limits, before the answer's calls are executed.
+`AgentRun.go` is a generator of effects. Before each iteration, it checks `max_iterations`, STATEK's turn and exception
+limits, then the budget for the request; after each answer, before executing its calls, STATEK's token and exception
+limits.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class AgentRun(RunState):
         if "wave" in saved.state:
             yield from Recall(self, saved.state, saved.receipts, saved.committed).go()
         elif "reply" in saved.state:
-            assert offer is not None, "a reply was to a request that offered something"
+            assert offer is not None, "a reply belongs to a request that offered tools"
             yield from take(self, reply_from(saved.state["reply"]), offer)
 
     # -- one iteration -----------------------------------------------------------------------------------------

@@ -146,7 +146,10 @@ class Breakers:
         until = breaker.opened_at + self._settings.cooldown
         if breaker.circuit is Circuit.HALF_OPEN:
             return f"{key!r} failed before and is being tried by one call; wait for it"
-        return f"{key!r} failed {breaker.failures} times in a row and is left alone for {max(0.0, until - at):g} s more"
+        return (
+            f"{key!r} failed {breaker.failures} times in a row and will not be called for "
+            f"another {max(0.0, until - at):g} s"
+        )
 
 
 _WINDOW: Final = 5
@@ -303,7 +306,7 @@ def _are_near(turns: Sequence[_Turn], settings: LoopSettings) -> bool:
 def _found(watch: Watch, period: int, repeats: int, settings: LoopSettings) -> tuple[Watch, Loop]:
     response = settings.strategy[min(watch.found, len(settings.strategy) - 1)]
     what = "the same turn" if period == 1 else f"the same {period} turns"
-    reason = f"{what} came {repeats} times in a row; do something else, or say why you cannot"
+    reason = f"{what} occurred {repeats} times in a row; do something else, or say why you cannot"
     loop = Loop(period=period, repeats=repeats, response=response, reason=reason)
     return replace(watch, found=watch.found + 1), loop
 

@@ -61,7 +61,7 @@ def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise NoJSON(f"the key {name[:40]!r} is there twice")
+                raise NoJSON(f"the key {name[:40]!r} appears twice")
             seen.add(name)
     return found
 

@@ -403,9 +403,9 @@ class SlotWorker:
         self._closed = "was stopped"
         for ticket, future in self._granted.items():
             if ticket in self._tasks:
-                self._end_early(ticket, "the worker was stopped in the middle of it")
+                self._end_early(ticket, "the worker was stopped while the job was running")
             elif future.done():
-                self._end_early(ticket, "the worker was stopped before it began")
+                self._end_early(ticket, "the worker was stopped before the job began")
             else:
                 future.set_exception(
                     SlotRefused(f"{ticket.submitter}: the worker was stopped before the job began")

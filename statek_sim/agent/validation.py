@@ -101,4 +101,6 @@ def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> lis
     except RecursionError:
         return [ValidationError("nested too deeply", validator="depth")]
     except Unresolvable as error:
-        return [ValidationError(f"the schema cannot be followed: {error.ref}", validator="$ref")]
+        return [
+            ValidationError(f"a reference in the schema cannot be resolved: {error.ref}", validator="$ref")
+        ]

@@ -40,7 +40,7 @@ def _member(value: Any, name: str) -> Any:
     if isinstance(value, Mapping) and name in value:
         return value[name]
     if isinstance(value, Mapping):
-        raise Unanswerable(f"no key {name!r}; there are {', '.join(map(str, value)) or 'none'}")
+        raise Unanswerable(f"no key {name!r}; available: {', '.join(map(str, value)) or 'none'}")
     raise Unanswerable(f"{value!r:.60} has no key {name!r}")
 
 
@@ -219,7 +219,7 @@ def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
 
 def _refuse(node: ast.AST, source: str) -> None:
     if not isinstance(node, _NODES):
-        raise BadExpression(f"{source!r}: {type(node).__name__} is not part of the language of evals")
+        raise BadExpression(f"{source!r}: {type(node).__name__} is not supported in eval expressions")
     if isinstance(node, ast.Name | ast.Attribute):
         name = node.id if isinstance(node, ast.Name) else node.attr
         if name.startswith("_"):

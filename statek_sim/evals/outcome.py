@@ -25,15 +25,15 @@ class FailureClass(StrEnum):
 
 
 MEANINGS: Final = {
-    FailureClass.MALFORMED: "the call is meant and written so that a server's own parser does not read it",
-    FailureClass.WRONG_TOOL: "another tool than the right one is called, sometimes one that does not exist",
-    FailureClass.MISSING_ARGUMENT: "a required argument is left out or goes by another name",
-    FailureClass.WRONG_ARGUMENT: "an argument, or what the final answer cites, has another value than results gave",
-    FailureClass.SKIPPED_STEP: "a required step is left out, and the one after it is taken",
-    FailureClass.REPEATED_CALL: "a call that was answered is made again",
-    FailureClass.EARLY_ANSWER: "prose comes where a call is due: a plan, or an answer made up",
-    FailureClass.LOOP: "the same call is made again and again until something breaks the loop",
-    FailureClass.CONTEXT_LOSS: "in a long prompt, results at its beginning are no longer heeded",
+    FailureClass.MALFORMED: "a call is intended, but written so that the server's own parser cannot read it",
+    FailureClass.WRONG_TOOL: "a wrong tool is called, sometimes one that does not exist",
+    FailureClass.MISSING_ARGUMENT: "a required argument is omitted or has another name",
+    FailureClass.WRONG_ARGUMENT: "an argument, or a value that the final answer cites, differs from the results",
+    FailureClass.SKIPPED_STEP: "a required step is skipped, and the next one is taken",
+    FailureClass.REPEATED_CALL: "an answered call is repeated",
+    FailureClass.EARLY_ANSWER: "prose is written instead of a call: a plan, or a made-up answer",
+    FailureClass.LOOP: "the same call is repeated until something breaks the loop",
+    FailureClass.CONTEXT_LOSS: "in a long prompt, the earliest results are ignored",
 }
 """A description of each class."""
 

@@ -72,7 +72,7 @@ class Calls:
         """Return a call's result; raises `ToolError` if it failed, or `TooManyCalls` beyond the limit."""
         if self._left <= 0:
             self.over = True
-            raise TooManyCalls("this agent has called more tools than it may")
+            raise TooManyCalls("this agent has made more tool calls than allowed")
         self._left -= 1
         if self._approving is not None:
             decision = self._approving.allows(name, arguments)
@@ -235,7 +235,7 @@ class Proof:
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
     """Return a line, with the eval's file and line number, about a script that did not pass or fail as expected."""
-    reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+    reason = "passes, but should fail" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 

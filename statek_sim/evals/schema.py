@@ -37,7 +37,9 @@ class Draw(Part):
     between: Items[int | float] | None = key(
         None, "A number from the first to the second; a decimal if one of them is."
     )
-    step: int = key(1, "Whole numbers of `between` are the first plus a multiple of this.", ge=1)
+    step: int = key(
+        1, "With whole numbers in `between`, the result is the first one plus a multiple of this.", ge=1
+    )
     code: str | None = key(
         None, "A string: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
@@ -74,7 +76,7 @@ Varied = Annotated[
 class MoreRows(Part):
     """Generated table rows: `row` has a draw or a value for each column; `n` is the row's number, from 1."""
 
-    count: Positive | Items[Positive] = Field(description="Number of rows, or the least and the most.")
+    count: Positive | Items[Positive] = Field(description="Number of rows, or its minimum and maximum.")
     row: dict[Key, Varied] = Field(description="Columns in order; each may use those before it.")
 
     @model_validator(mode="after")
@@ -114,7 +116,7 @@ class Change(Part):
             raise refused("'for' belongs to an 'insert'; 'where' says which rows are updated or deleted")
         given = {key for key in ("row", "where", "set") if getattr(self, key) is not None}
         if given != needs:
-            raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} beside it, and nothing else")
+            raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} with it, and nothing else")
         return self
 
     @property
@@ -193,7 +195,7 @@ class PlanStep(Part):
     )
     condition: Expression | None = key(None, "Only if this holds.", alias="if")
     otherwise: Items[PlanStep] = key((), "Steps to do when the call fails; without them it is retried.")
-    together: Items[PlanStep] = key((), "Calls of one turn.")
+    together: Items[PlanStep] = key((), "Calls made in one turn.")
     do: Items[PlanStep] = key((), "Steps to do for each item of `for`, one item after another.")
     unless: WantedCall | None = key(
         None, "The step is skipped if this call is in the history, because its effect is known."
@@ -252,7 +254,9 @@ class CheckText(Part):
                 "expect_calls: expected one or more, or python: a run without a call has no evidence"
             )
         if not self.cites:
-            raise refused("cites: expected one or more, or python: an answer that cites nothing could be any")
+            raise refused(
+                "cites: expected one or more, or python: an answer that cites nothing could be anything"
+            )
         return self
 
 

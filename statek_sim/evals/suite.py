@@ -75,7 +75,8 @@ def _names(text: EvalText) -> Iterator[Finding]:
                 yield Finding((part, name), f"{part}.{name}: the name is reserved; use another")
             elif name in seen:
                 yield Finding(
-                    (part, name), f"{part}.{name}: the name is in {seen[name]} too; expected unique names"
+                    (part, name),
+                    f"{part}.{name}: the name is also used in {seen[name]}; expected unique names",
                 )
             seen[name] = part
 
@@ -239,7 +240,7 @@ def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterato
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = suggestion(name, names)
-    return f".{near}" if near else f"; there are {', '.join(names) or 'none'}"
+    return f".{near}" if near else f"; available: {', '.join(names) or 'none'}"
 
 
 EVALS: Final = "evals"

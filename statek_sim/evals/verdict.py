@@ -200,7 +200,7 @@ def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
                 tally.point("", met=True)
             else:
                 where = f"result of {cited.found_by}" if cited.found_by else "result"
-                tally.point(f"the answer says {text!r}, which no {where} had shown", met=False)
+                tally.point(f"the answer says {text!r}, which is in no {where}", met=False)
     for text in wanted.avoids:
         if says(answer, text):
             tally.harm(f"the answer says {text!r}, which it should not")

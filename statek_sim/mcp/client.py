@@ -145,7 +145,7 @@ def unreachable(server: str, why: str) -> McpServerGone:
 
 def call_of(tool: str) -> str:
     """Return the phrase that describes a call to this tool in error messages."""
-    return f"the call of {tool!r}"
+    return f"the call to {tool!r}"
 
 
 def timed_out(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
@@ -216,12 +216,12 @@ class Bounds:
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
-                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected a number of seconds above 0"
+                    f"MCP server bounds: {name} is {getattr(self, name)!r}, expected a number of seconds above 0"
                 )
         for name, least in (("pages", 1), ("text", 1), ("restarts", 0)):
             if not getattr(self, name) >= least:
                 raise BadInput(
-                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected {least} or more"
+                    f"MCP server bounds: {name} is {getattr(self, name)!r}, expected {least} or more"
                 )
 
 

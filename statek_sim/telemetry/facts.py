@@ -179,7 +179,7 @@ class _Reader:
         model = self._models.get(event.job, "")
         cost = None if self._cost is None else self._cost(model, prompt, completion)
         if cost is None:
-            task.unpriced = NO_PRICES if self._cost is None else f"there is no price of model {model!r}"
+            task.unpriced = NO_PRICES if self._cost is None else f"there is no price for model {model!r}"
         else:
             task.cost = (task.cost or Decimal(0)) + cost
 

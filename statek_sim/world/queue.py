@@ -188,7 +188,7 @@ class WorkQueue:
     def add(self, item: WorkItem) -> None:
         """Add an item; raises `BadInput` for an existing id."""
         if item.id in self.items:
-            raise BadInput(f"work item {item.id!r} exists already")
+            raise BadInput(f"work item {item.id!r} already exists")
         self.items[item.id] = item
         self.signal.fire()
 

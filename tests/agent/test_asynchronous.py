@@ -552,7 +552,7 @@ def test_what_cannot_be_ended_is_told_and_the_run_goes_on() -> None:
 
     run, behind = virtually(left())
     assert (run.answer, behind) == ("done", ["main: hides_its_task"])
-    assert str(run.calls[0]["error"]).endswith("cannot be ended and still runs")
+    assert str(run.calls[0]["error"]).endswith("cannot be ended and is still running")
 
 
 def test_a_gate_hears_of_the_calls_of_a_cancelled_run() -> None:

@@ -147,7 +147,7 @@ def test_a_guard_that_raises_is_open_or_closed_as_it_says(fails: str, action: st
 
 @pytest.mark.parametrize(
     ("found", "problem"),
-    [("rude", "it yielded str 'r', expected Finds"), ([1], "it yielded int 1, expected Finds")],
+    [("rude", "its check yielded str 'r', expected Finds"), ([1], "its check yielded int 1, expected Finds")],
 )
 def test_a_guard_that_gives_something_else_than_finds_has_failed(found: Any, problem: str) -> None:
     guard = Guard(name="g", check=lambda subject: found, points=frozenset({INPUT}))
@@ -771,7 +771,7 @@ def test_an_answer_of_a_judge_that_cannot_be_read_is_paid_for() -> None:
 def test_a_bound_of_the_cost_that_nobody_can_hold_is_told() -> None:
     guards = GuardSet([budget(cost=1.0)])
     priced = Budget(prices=Prices(prompt=Decimal(1), completion=Decimal(2)))
-    why = "budget: did not answer (the guard raised LookupError: its cost is not known; give the run's budget prices)"
+    why = "budget: did not answer (the guard raised LookupError: its cost is unknown; give the run's budget prices)"
     for spending, stop, detail in ((Budget(), "blocked", why), (priced, "final", None)):
         llm = ScriptedLLM([says("Hello.")])
         run = AgentHarness(llm, parts=Parts(guards=(in_loop(guards),)), budget=spending).run("Hi")
@@ -1161,7 +1161,7 @@ def test_a_budget_may_be_spent_to_its_end() -> None:
     guard = budget(tokens=100, reserve=100)
     assert found(guard, "", BUDGET) == []
     outcome = GuardSet([guard]).run(Subject(point=BUDGET, text="", spent=Spent(tokens=2_345_678)))
-    assert outcome.reason == "budget: tokens (2,345,678 spent and 100 reserved, 100 at most)"
+    assert outcome.reason == "budget: tokens (2,345,678 spent and 100 reserved, expected at most 100)"
 
 
 def test_a_corpus_line_may_hold_any_character(tmp_path: Path, cli: Cli) -> None:

@@ -344,7 +344,7 @@ def test_a_call_that_no_step_is_left_for_gives_no_guard_back_another_one() -> No
     guard = Counts()
     two = tool_calls(ScriptedCall("look", {}), ScriptedCall("look", {}))
     run = harness([two, text("done")], parts=Parts(guards=[guard]), budget=Budget(steps=2)).run("Work.")
-    assert [call["reason"] for call in run.refused] == ["Error: the budget of steps is used up"]
+    assert [call["reason"] for call in run.refused] == ["Error: the step budget is used up"]
     assert (len(run.calls), guard.calls) == (1, 1)
 
 

@@ -246,7 +246,7 @@ def test_stopping_strands_nobody_and_cancels_no_submitters_own_task() -> None:
         return [await job for job in jobs]
 
     assert play(scene()) == [
-        "first: the worker was stopped in the middle of it",
+        "first: the worker was stopped while the job was running",
         "second: the worker was stopped before the job began",
     ]
 
@@ -285,7 +285,7 @@ def test_a_job_that_has_its_slot_and_has_not_begun_is_stopped_too() -> None:
             await second
         return asyncio.get_running_loop().time(), str(refused.value)
 
-    assert play(scene()) == (1.0, "b: the worker was stopped before it began")
+    assert play(scene()) == (1.0, "b: the worker was stopped before the job began")
 
 
 def test_a_step_of_a_job_that_has_ended_is_refused() -> None:

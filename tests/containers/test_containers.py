@@ -307,10 +307,8 @@ def test_a_scripted_container_answers_in_virtual_time() -> None:
 def test_what_a_model_reads_says_how_a_program_ended() -> None:
     assert outcome_text(Ended(exit=0, stdout="fine\n")) == "fine"
     assert outcome_text(Ended(exit=None, signal=9, oom=True, stdout="a")) == "a\n[killed: out of memory]"
-    assert (
-        outcome_text(Ended(exit=0, stdout="a", truncated=True)) == "a\n[there was more output, which is lost]"
-    )
-    assert Ended(exit=None, overfull=True).why == "killed: it wrote too much into a folder"
+    assert outcome_text(Ended(exit=0, stdout="a", truncated=True)) == "a\n[further output was discarded]"
+    assert Ended(exit=None, overfull=True).why == "killed: it wrote too much to a folder"
     assert Ended(exit=None, stopped=True).why == "killed: the caller stopped waiting"
     assert Ended(exit=None, signal=11).why == "killed by signal 11"
 

@@ -90,7 +90,7 @@ def test_a_value_is_resolved_all_the_way_down() -> None:
 
 
 def test_a_key_that_is_not_there_is_told_with_those_that_are() -> None:
-    with pytest.raises(Unanswerable, match=r"^no key 'm'; there are id, n$"):
+    with pytest.raises(Unanswerable, match=r"^no key 'm'; available: id, n$"):
         evaluate("rows[0].m", {"rows": ROWS})
 
 

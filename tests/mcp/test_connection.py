@@ -34,7 +34,7 @@ from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.serving import TOOLS, Process, alive, told
 from tests.tables import table_test
 
-DIED = "McpServerDied: MCP server 'wiki' ended before it answered the call of 'search'"
+DIED = "McpServerDied: MCP server 'wiki' ended before it answered the call to 'search'"
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_a_fault_that_struck_does_not_strike_the_server_that_is_started_again(pr
 
 def test_a_call_that_is_given_up_is_told_to_the_server(process: Process) -> None:
     async def act(connection: McpConnection) -> None:
-        said = "McpTimedOut: MCP server 'wiki' did not answer the call of 'wait' within 0.3 seconds"
+        said = "McpTimedOut: MCP server 'wiki' did not answer the call to 'wait' within 0.3 seconds"
         assert told(await connection.call("wait", {"seconds": 60})) == ("timed_out", said)
 
     with_server(process.spec(bounds=Bounds(call=0.3)), act)

@@ -197,10 +197,10 @@ def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None
     registry.follow(source("wiki", ["search"], prefix="")[0])
     with pytest.raises(BadTool, match=r"^server 'wiki' is already registered; expected another name"):
         registry.follow(source("wiki", ["edit"])[0])
-    said = r"^tool 'search' of server 'jira' is one of server 'wiki' already; expected a name of its own: give the "
+    said = r"^tool 'search' of server 'jira' has the same name as one of server 'wiki'; expected a unique name: "
     with pytest.raises(BadTool, match=said):
         registry.follow(source("jira", ["comment", "search"], prefix="")[0])
-    with pytest.raises(BadTool, match=r"^tool 'look' of server 'sky' is one of your own already"):
+    with pytest.raises(BadTool, match=r"^tool 'look' of server 'sky' has the same name as one of your own"):
         registry.follow(source("sky", ["look"], prefix="")[0])
     assert registry.offer().names == ("look", "search")
 
@@ -245,7 +245,7 @@ def test_a_call_of_this_turn_is_not_lost_when_another_run_takes_a_new_list_over(
     run = AgentHarness(ScriptedLLM(script), tools=registry, steps=steps).run("Work.")
     assert (run.stop, [call["name"] for call in run.calls]) == ("final", ["other_run", "wiki__edit"])
     assert run.calls[0]["result"] == "offers ('wiki__search', 'other_run')"
-    unknown = "McpRefused: MCP server 'wiki' refused the call of 'edit': Unknown tool: edit (-32602)"
+    unknown = "McpRefused: MCP server 'wiki' refused the call to 'edit': Unknown tool: edit (-32602)"
     assert run.calls[1]["error"] == unknown
 
 
@@ -263,7 +263,7 @@ def test_a_server_has_a_name_that_can_stand_before_a_tools(name: str) -> None:
 
 @table_test("bounds", [{"call": 0}, {"connect": -1}, {"pages": 0}, {"text": 0}, {"restarts": -1}])
 def test_bounds_that_are_none_are_refused(bounds: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match=r"^bounds of an MCP server: \w+ is -?\d, expected"):
+    with pytest.raises(BadInput, match=r"^MCP server bounds: \w+ is -?\d, expected"):
         Bounds(**bounds)
 
 

@@ -82,7 +82,7 @@ def test_servers_whose_tools_collide_are_an_error_of_the_file(tmp_path: Path) ->
         "utf-8",
     )
     (scenario,) = load_or_fail([path])
-    said = r"a.yaml:2: scenario 'a': agents.assistant: tool 'look' of server 'sky' is one of your own already"
+    said = r"a.yaml:2: scenario 'a': agents.assistant: tool 'look' of server 'sky' has the same name as one of your own"
     with pytest.raises(BadScenario, match=said):
         run_agent_scenario(scenario)
 

@@ -77,7 +77,7 @@ def test_a_wrong_script_that_passes_fails_the_item_with_a_command_that_shows_it(
     write("evals/mine.yaml", TWO.replace("plan: [{answer: X-1}]", LOOKS, 1))
     result = pytester.runpytest("--statek-evals=evals", "-ostatek_evals_seeds=2")
     result.assert_outcomes(passed=1, failed=1)
-    said = "evals/mine.yaml:2: eval 'one': script 'none' on seed {}: passes, which it should not"
+    said = "evals/mine.yaml:2: eval 'one': script 'none' on seed {}: passes, but should fail"
     command = "statek-sim evals check evals/mine.yaml --eval one --seeds 2"
     result.stdout.fnmatch_lines([said.format(0), said.format(1), "", command], consecutive=True)
     result.stdout.no_fnmatch_line("*Traceback*")

@@ -312,7 +312,7 @@ def test_it(statek_runtime):
             "unknown key of an item 'state'; *Did you mean 'status'?",
         ),
         ("items=[{'status': 'DONE'}]", "id of an item=None: expected a string"),
-        ("items=['a', 'a']", "work item 'a' exists already"),
+        ("items=['a', 'a']", "work item 'a' already exists"),
         ("items=[{'id': 'a', 'status': 'LOST'}]", "status of an item='LOST': expected 'READY' or *"),
         ("wall_clock='frozen'", "wall_clock='frozen': expected 'virtual' or 'real'"),
         ("allow_network=1", "allow_network=1: expected True or False"),

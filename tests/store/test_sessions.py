@@ -109,7 +109,7 @@ def test_sessions_do_not_see_each_other(make_sessions: MakeSessions) -> None:
 def test_a_session_of_another_task_is_refused(make_sessions: MakeSessions) -> None:
     make_sessions().claim("s", worker="a", plan="old")
     with pytest.raises(
-        OtherPlan, match=r": session 's' was saved for plan old, and new would be resumed; use a new"
+        OtherPlan, match=r": session 's' was saved for plan old, but the plan to resume is new; use a new"
     ):
         make_sessions().claim("s", worker="a", plan="new")
 

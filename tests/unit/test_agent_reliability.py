@@ -31,7 +31,7 @@ def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
 def test_a_call_beside_text_is_refused_with_its_tool() -> None:
     reading = rescued('For example: {"name": "find", "arguments": {}}', FIND)
     assert (reading.calls, reading.stages, reading.shown) == ((), ("not_alone",), "find")
-    assert reading.refused == "a call of 'find' stands beside other text"
+    assert reading.refused == "a call to 'find' is next to other text"
     data = rescued('For example: {"name": "Ada", "arguments": {}}', FIND)
     assert (data.calls, data.refused, data.shown) == ((), None, None)
 
@@ -63,7 +63,7 @@ def test_a_gate_keeps_a_breaker_per_tool() -> None:
     call = ToolCall("1", "web", {})
     assert gate.admit(call, at=0.0) is None
     gate.ended(call, ToolOutcome(ToolStatus.TIMED_OUT, "no answer"), at=5.0)
-    assert gate.admit(call, at=6.0) == "'web' failed 1 times in a row and is left alone for 9 s more"
+    assert gate.admit(call, at=6.0) == "'web' failed 1 times in a row and will not be called for another 9 s"
     assert gate.admit(ToolCall("2", "disk", {}), at=6.0) is None
     assert gate.admit(call, at=15.0) is None
 

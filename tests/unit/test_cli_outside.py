@@ -146,7 +146,7 @@ def test_a_scan_says_which_links_lead_nowhere(here: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit):
         main(["cassette", "scan", "."])
     assert (
-        "gone.yaml: skipped: a symbolic link to 'moved.yaml', which is not there" in capsys.readouterr().err
+        "gone.yaml: skipped: a symbolic link to 'moved.yaml', which does not exist" in capsys.readouterr().err
     )
 
 

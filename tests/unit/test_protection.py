@@ -145,7 +145,9 @@ def test_a_tool_that_polls_is_allowed_the_same_answer_and_no_more() -> None:
 def test_a_loop_of_polls_is_told_with_the_number_of_times_they_came() -> None:
     [(_, loop)] = _loops([_call("status", "pending")] * 11, LoopSettings(polling={"status": 10}))
     assert loop.repeats == 11
-    assert loop.reason == ("the same turn came 11 times in a row; do something else, or say why you cannot")
+    assert loop.reason == (
+        "the same turn occurred 11 times in a row; do something else, or say why you cannot"
+    )
 
 
 def test_two_that_poll_in_turn_are_each_allowed_their_answers_and_no_more() -> None:
@@ -197,7 +199,7 @@ def test_the_strategy_changes_with_every_loop_and_ends_in_a_stop() -> None:
         (15, "stop"),
     ]
     assert found[0][1].reason == (
-        "the same turn came 3 times in a row; do something else, or say why you cannot"
+        "the same turn occurred 3 times in a row; do something else, or say why you cannot"
     )
 
 
@@ -267,7 +269,10 @@ def test_failures_in_a_row_open_one_key_and_no_other() -> None:
     breakers = _opened()
     assert breakers.ask("web", at=59.9) is None
     assert breakers.ask("disk", at=0.0) is not None
-    assert breakers.why_not("web", at=10.0) == "'web' failed 2 times in a row and is left alone for 50 s more"
+    assert (
+        breakers.why_not("web", at=10.0)
+        == "'web' failed 2 times in a row and will not be called for another 50 s"
+    )
 
 
 def test_a_success_in_between_starts_the_count_over() -> None:

@@ -99,15 +99,15 @@ def test_a_call_that_is_cut_is_refused_and_not_completed(text: str) -> None:
 @table_test(
     ("arguments", "why"),
     [
-        ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
-        ("{'a': 1, 'a': 2}", "the key 'a' is there twice"),
+        ('{"a": 1, "a": 2}', "the key 'a' appears twice"),
+        ("{'a': 1, 'a': 2}", "the key 'a' appears twice"),
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": 1e999}', "the number 1e999 is too large"),
         ('{"a": 99999999999999999999}', "the integer 99999999999999999999 has more than 64 bits"),
-        ('{"a": "\\ud800"}', "a string holds half of a surrogate pair"),
-        ('{"a": undefined}', "'undefined}}<' is no value"),
-        ("{'a': '\\x00'}", "'\\\\x00' has two meanings"),
-        ('{"a": "say "hi""}', "'hi\"\"}}</tool' behind a value"),
+        ('{"a": "\\ud800"}', "a string contains half of a surrogate pair"),
+        ('{"a": undefined}', "'undefined}}<' is not a value"),
+        ("{'a': '\\x00'}", "'\\\\x00' is ambiguous"),
+        ('{"a": "say "hi""}', "'hi\"\"}}</tool' after a value"),
     ],
 )
 def test_what_would_be_a_guess_is_refused_with_its_reason(arguments: str, why: str) -> None:
@@ -133,7 +133,7 @@ def test_a_tool_that_was_not_offered_is_not_called() -> None:
     result = rescue('<tool_call>{"name": "get_wether", "arguments": {"city": "Oslo"}}</tool_call>', [WEATHER])
     assert result.calls == ()
     assert result.refused[0].why == (
-        "no tool is called 'get_wether'; offered: get_weather. Did you mean 'get_weather'?"
+        "there is no tool 'get_wether'; offered: get_weather. Did you mean 'get_weather'?"
     )
 
 
@@ -178,7 +178,7 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
     assert (
         rescue('{"name": "f", "arguments": {}}', [remote])
         .refused[0]
-        .why.startswith("'f': the arguments: the schema cannot be followed: ")
+        .why.startswith("'f': the arguments: a reference in the schema cannot be resolved: ")
     )
     with pytest.raises(BadInput, match=r"^tool 1 has no name: "):
         rescue("", [{"parameters": {}}])
@@ -480,7 +480,7 @@ def test_a_call_that_gemini_prints_is_one(body: str, cities: list[str]) -> None:
         ("print(book(city='Oslo'), 1)", "', 1)"),
         ("print('book')", "an argument has no name"),
         ("print(str(1))", "an argument has no name"),
-        ("print(shout(city='Oslo'))", "no tool is called 'shout'; offered: book."),
+        ("print(shout(city='Oslo'))", "there is no tool 'shout'; offered: book."),
     ],
 )
 def test_what_is_printed_and_is_no_call_of_a_tool_is_refused(body: str, why: str) -> None:

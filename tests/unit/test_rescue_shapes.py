@@ -44,4 +44,4 @@ def test_a_shape_is_as_large_as_asked() -> None:
 def test_an_object_with_many_keys_and_one_twice_is_refused_at_once() -> None:
     # Counted by hand: looking each key up among all others took minutes for a megabyte.
     (refusal,) = rescue(SHAPES["a key that is twice, at the end"].text(1_000_000)).refused
-    assert refusal.why == "the key 'z' is there twice"
+    assert refusal.why == "the key 'z' appears twice"

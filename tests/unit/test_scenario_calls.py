@@ -65,7 +65,7 @@ def test_a_run_that_is_as_expected_has_no_mismatch(tmp_path: Path, expect: str) 
         ),
         (
             "expect_calls: {calls: [{name: save}, {name: look}], order: subsequence}",
-            "jobs.main.expect_calls: expected look(...) after the calls that are expected before it: "
+            "jobs.main.expect_calls: expected look(...) after the preceding expected calls: "
             "it was not called",
         ),
         (

@@ -320,7 +320,7 @@ def test_a_link_that_leads_nowhere_is_named_and_not_its_folder(tmp_path: Path) -
     (tmp_path / "gone.yaml").symlink_to("moved.yaml")
     [problem] = load_paths([tmp_path]).problems
     assert problem.path == tmp_path / "gone.yaml"
-    assert problem.message == "a symbolic link to 'moved.yaml', which is not there"
+    assert problem.message == "a symbolic link to 'moved.yaml', which does not exist"
 
 
 def test_a_folder_that_links_to_itself_is_searched_once(tmp_path: Path) -> None:

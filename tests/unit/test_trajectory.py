@@ -318,7 +318,7 @@ def test_calls_that_are_as_expected(wanted: tuple[ExpectedCall, ...], order: Any
             "expected search(..., page=range(3, 9)): it was not called",
         ),
         ((call("odd"),), "any", "expected odd(): it was not called"),
-        ((SECOND, FIRST), "subsequence", "after the calls that are expected before it"),
+        ((SECOND, FIRST), "subsequence", "after the preceding expected calls"),
         ((SENT, SENT), "any", "it was not called"),
         ((call("search", ..., tags=["a", {"b": 2}]),), "any", "it was not called"),
         ((call("search", ..., tags=["a"]),), "any", "it was not called"),

@@ -116,11 +116,11 @@ class _Place:
 
 def _lost(place: _Place) -> str | None:
     if (got := place.loaded()) is not None:
-        return f"load('s') of an empty store gave {got!r}, expected None"
+        return f"load('s') from an empty store returned {got!r}, expected None"
     for count in (1, 11):
         place.saved(*({"n": number} for number in range(1, count + 1)))
         if (got := place.loaded()) != {"n": count}:
-            return f"save('s', {{'n': {count}}}), then in another process load('s') gave {got!r}"
+            return f"save('s', {{'n': {count}}}), then in another process load('s') returned {got!r}"
     return None
 
 
@@ -132,7 +132,7 @@ def _changed(place: _Place) -> str | None:
             return f"save('s', {{'v': {value!r}}}) raised {type(refused).__name__}: {refused}"
         got = place.loaded()
         if repr(got) != repr({"v": value}):
-            return f"save('s', {{'v': {value!r}}}), then load('s') gave {got!r}"
+            return f"save('s', {{'v': {value!r}}}), then load('s') returned {got!r}"
     return None
 
 
@@ -143,7 +143,7 @@ def _mixed(place: _Place) -> str | None:
     for name in _SESSIONS:
         got = store.load(name)
         if got != {"of": name}:
-            return f"after saves of {', '.join(map(repr, _SESSIONS))}, load({name!r}) gave {got!r}"
+            return f"after saves of {', '.join(map(repr, _SESSIONS))}, load({name!r}) returned {got!r}"
     return None
 
 
@@ -158,7 +158,7 @@ def _overwritten(place: _Place) -> str | None:
         return None
     return (
         "worker A saved 1, worker B loaded it and saved 2, then A saved on top of 1 and was not refused: "
-        f"load('s') gives {other.load('s')!r}"
+        f"load('s') returns {other.load('s')!r}"
     )
 
 
@@ -174,7 +174,9 @@ def _torn(place: _Place) -> str | None:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2])
         if place.loaded() is None:
-            return f"{path.name} was truncated by half, and load('s') gave None: the work would start again"
+            return (
+                f"{path.name} was truncated by half, and load('s') returned None: the work would start again"
+            )
         path.write_bytes(content)
     return None
 
@@ -185,7 +187,7 @@ def _edited(place: _Place) -> str | None:
         path.write_bytes(path.read_bytes().replace(_GENUINE, _FORGED))
     got = place.loaded()
     if got == {"v": _FORGED.decode()}:
-        return f"{_GENUINE.decode()!r} was overwritten with {_FORGED.decode()!r} on disk, and load('s') gave {got!r}"
+        return f"{_GENUINE.decode()!r} was replaced with {_FORGED.decode()!r} on disk, and load('s') returned {got!r}"
     return None
 
 
@@ -197,7 +199,7 @@ def _rolled_back(place: _Place) -> str | None:
     shutil.rmtree(place.folder)
     shutil.copytree(copy, place.folder)
     if place.loaded() == {"n": 1}:
-        return "save 1, copy of the folder, save 2, copy restored: load('s') gave 1 as the newest"
+        return "save 1, copy of the folder, save 2, copy restored: load('s') returned 1 as the newest"
     return None
 
 

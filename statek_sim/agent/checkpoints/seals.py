@@ -108,7 +108,7 @@ class Sealer:
 
     def __post_init__(self) -> None:
         if self.key is not None and len(self.key) < 16:
-            raise ValueError(f"a seal key has at least 16 bytes, got {len(self.key)}")
+            raise ValueError(f"expected a seal key of at least 16 bytes, got {len(self.key)}")
 
     def seal(self, content: JSON) -> str:
         """Return the seal for a JSON value. It depends on the order of keys."""

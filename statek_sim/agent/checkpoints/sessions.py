@@ -83,8 +83,8 @@ class SessionStore:
             saved = plan
         if saved != plan:
             raise OtherPlan(
-                f"{self._store.address}: session {session!r} was saved for plan {saved}, and {plan} would "
-                "be resumed; use a new session for a different task, or remove this session"
+                f"{self._store.address}: session {session!r} was saved for plan {saved}, but the "
+                f"plan to resume is {plan}; use a new session for a different task, or remove this session"
             )
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 

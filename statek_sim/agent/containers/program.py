@@ -127,7 +127,7 @@ class Ended:
         if self.timed_out:
             return "killed: it took too long"
         if self.overfull:
-            return "killed: it wrote too much into a folder"
+            return "killed: it wrote too much to a folder"
         if self.stopped:
             return "killed: the caller stopped waiting"
         if self.oom:
@@ -259,7 +259,7 @@ def kept_from_being_made(mount: Mount) -> Iterator[None]:
                     _let_go(place)
     if made:
         raise ContainerRefused(
-            f"{made[0]}: was created by the program and is removed: its contents would run outside of the container"
+            f"{made[0]}: created by the program, and removed because its contents would run outside the container"
         )
 
 

@@ -80,7 +80,7 @@ def outcome_text(ended: Ended) -> str:
     if ended.stderr:
         lines.append(f"[stderr]\n{ended.stderr.rstrip()}")
     if ended.truncated:
-        lines.append("[there was more output, which is lost]")
+        lines.append("[further output was discarded]")
     if ended.exit != 0:
         lines.append(f"[{ended.why}]")
     return "\n".join(lines)

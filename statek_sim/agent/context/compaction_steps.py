@@ -139,14 +139,14 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
     `replaced` is the token count of the turns that the summary would replace.
     """
     if text is None:
-        return "the model gave none"
+        return "the model returned no summary"
     if not text.strip():
-        return "the model's is empty"
+        return "the model's summary is empty"
     tokens = count({"role": "user", "content": text})
     if tokens > limit:
-        return f"the model's has {tokens} tokens, {limit} were allowed"
+        return f"the model's summary has {tokens} tokens, expected at most {limit}"
     if tokens >= replaced:
-        return f"the model's has {tokens} tokens, no fewer than the {replaced} that it stands for"
+        return f"the model's summary has {tokens} tokens, no fewer than the {replaced} that it would replace"
     return None
 
 
@@ -241,7 +241,7 @@ def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
 
 def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarising:
     units = [past.units[at] for at in lost]
-    assert goal.summary is not None, "asked for by the caller"
+    assert goal.summary is not None, "requested by the caller"
     replaced = sum(unit.tokens for unit in units)
     text = yield wanted_of(units, goal.summary, limit=limit, room=goal.prompt_room, count=goal.count)
     why = unfit(text, limit, replaced, goal.count)

@@ -74,7 +74,7 @@ def check_compaction(
             if wrong is not None:
                 parts = ", ".join(("system", "task", *words))
                 raise ContractViolation(
-                    f"the compactor {wrong[0]}: of [{parts}] with {limits.budget} tokens allowed, {wrong[1]}"
+                    f"the compactor {wrong[0]}: for [{parts}] with {limits.budget} tokens allowed, {wrong[1]}"
                 )
             tried += 1
     return tried

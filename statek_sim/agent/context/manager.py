@@ -207,9 +207,9 @@ def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
         parts[name] = parts.get(name, 0) + unit.tokens
     shares = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
     return (
-        f"the prompt has {sum(parts.values())} tokens that cannot be taken away ({shares}), and there are "
-        f"{settings.room}: {settings.budget} less {settings.reserve} for the answer; expected a larger budget, "
-        "shorter results, or less that is pinned"
+        f"the prompt has {sum(parts.values())} tokens that cannot be removed ({shares}), but only "
+        f"{settings.room} are available: {settings.budget} minus {settings.reserve} for the answer; expected a larger "
+        "budget, shorter results, or fewer pinned facts"
     )
 
 
@@ -218,7 +218,7 @@ def _name(unit: Unit, *, is_open: bool) -> str:
         return unit.kind
     if unit.pinned:
         return "pinned"
-    return "what has to be answered" if is_open else "the rest"
+    return "messages to answer" if is_open else "the rest"
 
 
 def compacted(

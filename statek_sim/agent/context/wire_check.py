@@ -37,7 +37,7 @@ class WireRule(StrEnum):
     NOT_USER_FIRST = "it does not begin with the user"
     NOTHING = "nothing is said"
     ENDS_WITH_MODEL = "it ends with the model"
-    CALL_AFTER_MODEL = "a call behind a text of the model"
+    CALL_AFTER_MODEL = "a call after a text from the model"
     NOT_ALTERNATING = "roles do not alternate"
 
 
@@ -82,7 +82,7 @@ def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
                 yield WireFault(WireRule.TWICE, at, f"message {at} answers the call {answer!r} a second time")
             else:
                 problem = (
-                    f"message {at} is the result of {answer!r}, and no call of that id is right before it"
+                    f"message {at} is the result of {answer!r}, but no call with that id is right before it"
                 )
                 yield WireFault(WireRule.ORPHAN, at, problem)
             continue
@@ -95,7 +95,7 @@ def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
 
 def _unanswered(open_: Sequence[JSON], turn: int) -> Iterator[WireFault]:
     for call in open_:
-        yield WireFault(WireRule.UNANSWERED, turn, f"message {turn} calls {call!r}, and no result follows")
+        yield WireFault(WireRule.UNANSWERED, turn, f"message {turn} calls {call!r}, but no result follows")
 
 
 # -- contents ----------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
                 WireRule.ROLE, at, f"message {at} has the role {role!r}, expected {', '.join(_ROLES)}"
             )
         elif _is_empty(message):
-            yield WireFault(WireRule.EMPTY, at, f"message {at}, of the role {role!r}, says nothing")
+            yield WireFault(WireRule.EMPTY, at, f"message {at}, with the role {role!r}, is empty")
         if wire in _STRICT and not all(map(_is_object, _arguments(message))):
             problem = f"message {at} has arguments that are not a JSON object, which {wire} cannot express"
             yield WireFault(WireRule.ARGUMENTS, at, problem)
@@ -148,7 +148,7 @@ def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]
     roles = [(at, str(message.get("role"))) for at, message in enumerate(messages)]
     spoken = [(at, role) for at, role in roles if role not in ("system", "developer")]
     if not spoken:
-        yield WireFault(WireRule.NOTHING, 0, "there is nothing but the system's messages")
+        yield WireFault(WireRule.NOTHING, 0, "there are only system messages")
         return
     if wire in _STRICT:
         for at, role in roles[1:]:
@@ -158,7 +158,7 @@ def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]
     at, role = spoken[0]
     if wire in _STRICT and role != "user":
         yield WireFault(
-            WireRule.NOT_USER_FIRST, at, f"message {at}, the first, is of the role {role!r}, not the user's"
+            WireRule.NOT_USER_FIRST, at, f"message {at}, the first, has the role {role!r}, expected 'user'"
         )
     if wire == "gemini":
         yield from _gemini(messages, spoken)
@@ -167,7 +167,7 @@ def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]
 def _gemini(messages: Sequence[Message], spoken: Sequence[tuple[int, str]]) -> Iterator[WireFault]:
     for (_, before), (at, role) in pairwise(spoken):
         if role == before == "assistant" and call_ids(messages[at]):
-            text = f"message {at} calls a tool right behind another message of the model"
+            text = f"message {at} calls a tool right after another message from the model"
             yield WireFault(WireRule.CALL_AFTER_MODEL, at, text)
     if spoken[-1][1] == "assistant":
         at = spoken[-1][0]
@@ -185,7 +185,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[WireFault]:
         if role in ("system", "developer", "tool") or message.get("tool_calls"):
             continue
         if role != expected:
-            text = f"message {at} is of the role {role!r} where it is the turn of {expected!r}"
+            text = f"message {at} has the role {role!r}, expected {expected!r}"
             yield WireFault(WireRule.NOT_ALTERNATING, at, text)
             return
         expected = "assistant" if role == "user" else "user"

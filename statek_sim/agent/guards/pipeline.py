@@ -205,7 +205,7 @@ def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]
     placed = []
     for find in finds:
         if not isinstance(find, Find):
-            raise TypeError(f"it yielded {type(find).__name__} {find!r:.40}, expected Finds")
+            raise TypeError(f"its check yielded {type(find).__name__} {find!r:.40}, expected Finds")
         if find.span is not None and not 0 <= find.span[0] <= find.span[1] <= len(text):
             raise ValueError(f"its span {find.span} is outside the text of {len(text)} characters")
         if places is None or find.span is None or find.span[0] >= find.span[1]:

@@ -106,9 +106,9 @@ def length(
     def check(subject: Subject) -> Finds:
         size = len(subject.text)
         if size > most:
-            yield Find("too-long", (most, size), "", f"{size} characters, {most} at most")
+            yield Find("too-long", (most, size), "", f"{size} characters, expected at most {most}")
         elif size < least:
-            yield Find("too-short", None, "", f"{size} characters, {least} at least")
+            yield Find("too-short", None, "", f"{size} characters, expected at least {least}")
 
     return Guard(name="length", check=check, points=frozenset(points), action=action)
 
@@ -153,7 +153,7 @@ def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "blo
     def check(subject: Subject) -> Finds:
         tool = subject.tool or ""
         if tool not in schemas:
-            yield Find("no-schema", None, "", f"{tool!r} has none")
+            yield Find("no-schema", None, "", f"{tool!r} has no schema")
             return
         for problem in errors_of(validator_of(schemas[tool]), subject.arguments):
             yield Find("schema", None, "", f"{problem.json_path}: {problem.message}")
@@ -200,7 +200,10 @@ class Rate:
             window = "" if self._seconds == float("inf") else f" in {self._seconds:g} s"
             return (
                 Find(
-                    "rate", None, "", f"{tool!r} was called {len(made)} times{window}, {self._most} at most"
+                    "rate",
+                    None,
+                    "",
+                    f"{tool!r} was called {len(made)} times{window}, expected at most {self._most}",
                 ),
             )
         made.append(subject.at)
@@ -339,7 +342,7 @@ def citations(*, needed: bool = False, action: Action = "block") -> Guard:
                         "not-in-sources",
                         (first + span[0], first + span[1]),
                         "",
-                        f"{each} is in no cited source",
+                        f"{each} is not in any cited source",
                     )
         for mark in marks:
             if not all(1 <= number <= len(known) for number in _marked(mark[1])):
@@ -525,11 +528,11 @@ def budget(
                 continue
             spent = getattr(subject.spent, name)
             if spent is None:
-                raise LookupError(f"its {name} is not known; give the run's budget prices")
+                raise LookupError(f"its {name} is unknown; give the run's budget prices")
             held = reserve if name == "tokens" else 0
             if spent + held > limit or spent >= limit:
                 reserved = f" and {held:,} reserved" if held else ""
-                yield Find(name, None, "", f"{spent:,} spent{reserved}, {limit:,} at most")
+                yield Find(name, None, "", f"{spent:,} spent{reserved}, expected at most {limit:,}")
 
     return Guard(name="budget", check=check, points=frozenset({BUDGET}), action=action)
 

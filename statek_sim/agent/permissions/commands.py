@@ -35,33 +35,33 @@ def simple_commands(line: object) -> tuple[str, ...]:
     because rules for single commands cannot tell what it does.
     """
     if not isinstance(line, str) or not line.strip():
-        raise Unclear("it is not a command")
+        raise Unclear("not a command")
     if "\0" in line or _OPAQUE.search(line):
-        raise Unclear("it has a command inside another one")
+        raise Unclear("contains a command inside another one")
     if _EXPANDED.search(_QUOTED.sub("_", line)):
-        raise Unclear("it has braces that become several words")
+        raise Unclear("contains braces that expand to several words")
     if "\\\n" in line or _COMMENT.search(_QUOTED.sub("_", line)):
-        raise Unclear("it has a comment in it, or goes on in the next line")
+        raise Unclear("contains a comment, or continues on the next line")
     lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
         words = list(lexer)
     except ValueError as error:
-        raise Unclear(f"it is not a command: {error}") from None
+        raise Unclear(f"not a command: {error}") from None
     found: list[list[str]] = [[]]
     for word in words:
         if word in _SEPARATORS:
             found.append([])
         elif word and not set(word) - set(_PUNCTUATION):
-            raise Unclear("it redirects" if set(word) & set("<>") else f"it has {word!r} in it")
+            raise Unclear("contains a redirection" if set(word) & set("<>") else f"contains {word!r}")
         elif word in _GROUPS or word in ("if", "for", "while", "until", "case", "function"):
-            raise Unclear(f"it has {word!r} in it")
+            raise Unclear(f"contains {word!r}")
         else:
             found[-1].append(word)
     commands = [words for words in found if words]
     if not commands or any(_ASSIGNMENT.match(words[0]) for words in commands):
-        raise Unclear("it sets variables" if commands else "it is not a command")
+        raise Unclear("sets variables" if commands else "not a command")
     return tuple(" ".join(words) for words in commands)
 
 

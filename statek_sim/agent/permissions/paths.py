@@ -57,13 +57,15 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
     With `visible`, invisible characters are refused.
     """
     if not isinstance(path, str):
-        raise Unclear(f"it is {'missing' if path is None else f'of type {type(path).__name__}'}, no path")
+        raise Unclear(
+            f"expected a path, got {'nothing' if path is None else f'a value of type {type(path).__name__}'}"
+        )
     if not path:
-        raise Unclear("it is empty")
+        raise Unclear("the path is empty")
     if "\0" in path:
-        raise Unclear("it has a NUL in it")
+        raise Unclear("the path contains a NUL")
     if visible and any(unicodedata.category(letter) in ("Cc", "Cf", "Cs") for letter in path):
-        raise Unclear("it contains invisible characters")
+        raise Unclear("the path contains invisible characters")
     left = _split(path if path.startswith("/") else f"{folder}/{path}")
     done: list[str] = []
     followed = 0
@@ -79,7 +81,7 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
             continue
         followed += 1
         if followed > LINKS:
-            raise Unclear(f"more than {LINKS} links are on its way")
+            raise Unclear(f"the path leads through more than {LINKS} links")
         if found.target.startswith("/"):
             done = []
         left += _split(found.target)
@@ -156,17 +158,17 @@ def host_of(text: object) -> str:
     Names in non-Latin scripts are unclear, and so are numbers that only some programs read as an address.
     """
     if not isinstance(text, str) or not text:
-        raise Unclear("it names no host")
+        raise Unclear("it does not name a host")
     if any(ord(letter) <= 0x20 or letter in "\\\x7f" for letter in text):
-        raise Unclear("it has blanks, backslashes or control characters in it")
+        raise Unclear("it contains blanks, backslashes or control characters")
     scheme, separator, _ = text.partition("://")
     if separator and scheme.lower() not in _SCHEMES:
-        raise Unclear(f"its scheme is {scheme!r}; expected one of {', '.join(_SCHEMES)}")
+        raise Unclear(f"the scheme is {scheme!r}; expected one of {', '.join(_SCHEMES)}")
     try:
         parts = urlsplit(text if separator else f"//{text}")
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Unclear(f"it is not a valid URL: {error}") from None
+        raise Unclear(f"not a valid URL: {error}") from None
     return _plain(host.removesuffix("."))
 
 
@@ -175,7 +177,7 @@ def _plain(host: str) -> str:
         try:
             found = ipaddress.ip_address(host)
         except ValueError:
-            raise Unclear(f"{host!r} is no plain address") from None
+            raise Unclear(f"{host!r} is not a plain address") from None
         mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
         return str(mapped or found)
     if not host or not all(_LABEL.fullmatch(label) for label in host.split(".")):

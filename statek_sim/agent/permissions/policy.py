@@ -49,7 +49,7 @@ class Rule:
                 f"unknown rule kind {self.kind!r}; expected one of {', '.join(get_args(RuleKind))}"
             )
         if not self.pattern:
-            raise BadInput(f"rule {self.kind}: its pattern is empty")
+            raise BadInput(f"rule {self.kind}: the pattern is empty")
         if self.kind in ("read", "write") and ".." in self.pattern.split("/"):
             raise BadInput(f"rule {self.kind} {self.pattern!r}: expected a pattern without '..'")
 
@@ -128,7 +128,7 @@ def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
     for need in needs:
         rule = None if need.unreadable is None else _first(policy.deny, "command")
         if rule is not None and _matching(policy.allow, need, policy) is not None:
-            raise _Refused(f"{need.shown} cannot be held against what is denied: {need.unreadable}", rule)
+            raise _Refused(f"{need.shown} cannot be checked against the deny rules: {need.unreadable}", rule)
     for need in needs:
         if (rule := _against(policy.ask, need, policy, files)) is not None:
             return Decision(effect="ask", reason=need.shown, rule=rule)
@@ -183,7 +183,7 @@ def _check_declared(tool: Tool, call: ToolCall) -> None:
     unknown = next((name for name in call.arguments if name not in declared), None)
     if unknown is not None:
         raise _Refused(
-            f"{tool.name} declares no argument {unknown!r}, so that no rule can check it; "
+            f"{tool.name} declares no argument {unknown!r}, so no rule can check it; "
             f"expected {', '.join(sorted(declared))}"
         )
 
@@ -192,12 +192,12 @@ def _path(policy: Policy, kind: Access, path: str, files: Files) -> _Need:
     shown = f"{'reading' if kind == 'read' else 'writing'} {path}"
     found = files.look(path)
     if found is not None and found.kind == "other":
-        raise _Refused(f"{shown}: it is no file or folder")
+        raise _Refused(f"{shown}: not a file or folder")
     if found is not None and found.kind == "file" and found.links > 1 and not policy.hard_links:
-        raise _Refused(f"{shown}: the file has {found.links} names, and another one may be anywhere")
+        raise _Refused(f"{shown}: the file has {found.links} names, and the others may be anywhere")
     if kind == "write":
         if path == policy.root or policy.root.startswith(f"{path.rstrip('/')}/"):
-            raise _Refused(f"{shown}: it is the root of what may be written in")
+            raise _Refused(f"{shown}: the root folder itself cannot be written to")
         # Only the part below the root: the user's root may itself be inside such a place.
         inside = path.removeprefix(f"{policy.root.rstrip('/')}/")
         if (name := protected_name(inside, policy.protected)) is not None:
@@ -207,9 +207,9 @@ def _path(policy: Policy, kind: Access, path: str, files: Files) -> _Need:
 
 def _commands(tool: Tool, value: object) -> Iterator[_Need]:
     if not tool.sandboxed:
-        raise Unclear("it is a command, and those run in a sandbox only")
+        raise Unclear("commands run only in a sandbox")
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise Unclear("it is not a command")
+        raise Unclear("not a command")
     try:
         commands = simple_commands(value)
         for at, command in enumerate(commands):
@@ -220,7 +220,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
                 "command", command, f"running {command!r}", reads=reads, unreadable=unreadable(command)
             )
     except Unclear as unclear:
-        shown = f"running {value!r}, of which {unclear},"
+        shown = f"running {value!r}, which cannot be analysed ({unclear}),"
         yield _Need("command", value, shown, opaque=True, unreadable=unreadable_line(value))
 
 

@@ -123,7 +123,7 @@ class Workspace:
         finally:
             os.close(number)
         if len(text) > self._size:
-            raise Outside(f"{path!r}: it has more than {self._size} bytes")
+            raise Outside(f"{path!r}: larger than {self._size} bytes")
         return text.decode(errors="replace")
 
     def write(self, path: str, text: str) -> None:
@@ -178,12 +178,12 @@ class Workspace:
             return open_beneath(self._folder, name, flags)
         except OSError as error:
             if error.errno in (errno.EXDEV, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
-                raise Outside(f"{path!r}: it leads outside of the workspace, or through a link") from None
+                raise Outside(f"{path!r}: leads outside the workspace, or through a link") from None
             raise
 
     def _relative(self, path: object) -> str:
         if not isinstance(path, str):
-            raise Outside(f"{path!r} is no path")
+            raise Outside(f"{path!r} is not a path")
         try:
             resolved(path, "/", ScriptedFiles({}))
         except Unclear as unclear:
@@ -192,14 +192,14 @@ class Workspace:
             return path
         inside = os.path.relpath(path, self._root)
         if inside == ".." or inside.startswith("../"):
-            raise Outside(f"{path!r}: it is outside of the workspace")
+            raise Outside(f"{path!r}: outside the workspace")
         return inside
 
     def _may_write(self, path: str) -> str:
         """Return the path from the folder, without `..`; raises `Outside` for the folder itself and protected paths."""
         name = os.path.normpath(self._relative(path))
         if name in {".", ".."} or name.startswith("../"):
-            raise Outside(f"{path!r}: it is the workspace itself, or outside of it")
+            raise Outside(f"{path!r}: the workspace itself, or outside it")
         if (found := protected_name(name, self._protected)) is not None:
             raise Outside(f"{path!r}: {found} is protected")
         return name
@@ -207,9 +207,9 @@ class Workspace:
     def _is_file(self, number: int, path: str) -> None:
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode):
-            raise Outside(f"{path!r}: it is no file")
+            raise Outside(f"{path!r}: not a file")
         if found.st_nlink > 1:
-            raise Outside(f"{path!r}: the file has {found.st_nlink} names, and another one may be anywhere")
+            raise Outside(f"{path!r}: the file has {found.st_nlink} names, and the others may be anywhere")
 
 
 def file_tools(workspace: Workspace) -> list[Tool]:

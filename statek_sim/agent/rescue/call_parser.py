@@ -88,7 +88,7 @@ class CallParser:
         """Parse `{...}` at `at` as arguments for `name`."""
         value, end, repairs = self._whole_json(at, style)
         if not isinstance(value, dict):
-            raise Broken(at, f"the arguments of {name!r} are no object")
+            raise Broken(at, f"the arguments of {name!r} are not an object")
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
@@ -96,7 +96,7 @@ class CallParser:
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
-            raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
+            raise Broken(end, "the arguments are not closed", cut=end >= len(self.text))
         return value, end, repairs
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
@@ -110,7 +110,7 @@ class CallParser:
         try:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
-            why = f"the arguments are a string that is no JSON: {error.why}"
+            why = f"the arguments are a string that is not JSON: {error.why}"
             raise Broken(-1, why, limit=error.limit) from None
         return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
@@ -124,9 +124,9 @@ class CallParser:
         behind = closed(self.text, end)
         for name, arguments, more in calls:
             if "closed_brackets" in stages and "no_arguments" in more:
-                raise Broken(end, "the reply ends before the arguments", cut=True)
+                raise Broken(end, "the reply ends where arguments were expected", cut=True)
             if "closed_brackets" in stages and not _one_place(arguments):
-                why = "a bracket is missing, and it cannot be told where"
+                why = "a bracket is missing, but it is unclear where"
                 raise Broken(end, why, cut=end >= len(self.text))
             self.found.append(Found(name, arguments, (*stages, *more), start, behind))
         return behind
@@ -230,7 +230,7 @@ class CallParser:
         name = opening["kimi_name"]
         numbered = name.startswith("functions.") or self._stands_before(_KIMI_SECTION, opening.start())
         if numbered and not _KIMI_NUMBER.search(name):
-            raise Broken(opening.end(), f"{name[:40]!r} has no number, and this format numbers its calls")
+            raise Broken(opening.end(), f"{name[:40]!r} has no number, but this format numbers its calls")
         written = _MADE_PLAIN.fullmatch(name)
         if written is not None and name not in self.offered.schemas:
             name = written["name"]
@@ -257,7 +257,7 @@ class CallParser:
         behind = ends.match(self.text, one.end)
         if behind is None:
             rest = self.text[one.end : one.end + 40].strip()
-            raise Broken(one.end, f"{rest[:24]!r} behind the arguments of a call", cut=rest in ("", ")"))
+            raise Broken(one.end, f"{rest[:24]!r} after the arguments of a call", cut=rest in ("", ")"))
         one.end = behind.end()
         self.found.append(one)
         return one.end
@@ -268,7 +268,7 @@ class CallParser:
         at, name, start = opening.end(), opening[f"{dialect}_name"], opening.start()
         element = _ELEMENTS[dialect]
         if opening.group().startswith("<|DSML"):
-            raise Broken(at, "DeepSeek's tags have full-width bars, these have ASCII's")
+            raise Broken(at, "DeepSeek's tags have full-width bars, but these have ASCII ones")
         json = _JSON.match(self.text, at)
         if json is not None and dialect != "invoke":
             return self.named(opening, json.end())

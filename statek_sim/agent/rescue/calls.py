@@ -173,7 +173,7 @@ def read_python(
         elif bracket:
             break
     if not taken:
-        raise Broken(at, f"{text[at : at + 12]!r} is no call")
+        raise Broken(at, f"{text[at : at + 12]!r} is not a call")
     end = taken[-1].end
     if bracket:
         end = reader.space(end)
@@ -182,7 +182,7 @@ def read_python(
         elif end >= len(text):
             raise Broken(end, "the reply ends inside a list of calls", cut=True)
         elif CLOSERS.match(text, end) is None:
-            raise Broken(end, f"{text[end : end + 12]!r} behind a call")
+            raise Broken(end, f"{text[end : end + 12]!r} after a call")
     return taken, end
 
 
@@ -192,7 +192,7 @@ def _closed(reader: JsonReader, at: int) -> int:
     if end >= len(reader.text):
         raise Broken(end, "the reply ends inside a print", cut=True)
     if not reader.text.startswith(")", end):
-        raise Broken(end, f"{reader.text[end : end + 12]!r} behind the call that is printed")
+        raise Broken(end, f"{reader.text[end : end + 12]!r} after the printed call")
     reader.repaired("print")
     return end + 1
 
@@ -224,7 +224,7 @@ def _keywords(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, 
         measure(value, at - 1)
         members = {word["key"]: value} if word is not None else value
         if not isinstance(members, dict) or any(key in made for key in members):
-            raise Broken(at, "an argument is there twice, or has no name")
+            raise Broken(at, "an argument appears twice, or has no name")
         made.update(members)
         at = reader.space(at)
         if text.startswith(",", at):
@@ -232,4 +232,4 @@ def _keywords(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, 
         elif at >= len(text):
             raise Broken(at, "the reply ends inside the call", cut=True)
         elif not text.startswith(")", at):
-            raise Broken(at, f"{text[at : at + 12]!r} behind an argument")
+            raise Broken(at, f"{text[at : at + 12]!r} after an argument")

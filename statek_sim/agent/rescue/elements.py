@@ -115,10 +115,10 @@ def read_elements(
             break
         budget.steps += opening.end() - at
         if _ATTRIBUTE.match(text, opening.end()) is not None:
-            raise Broken(at, "where the opening of an argument ends cannot be told")
+            raise Broken(at, "cannot tell where an argument's opening tag ends")
         key = opening["key"].strip()
         if key in made:
-            raise Broken(at, f"the argument {key[:40]!r} is there twice")
+            raise Broken(at, f"the argument {key[:40]!r} appears twice")
         made[key] = TypedText("")
         value, at = _value(text, opening.end(), element, budget)
         groups = opening.groupdict()
@@ -130,7 +130,7 @@ def read_elements(
     if end is None:
         rest = text[at : at + 200].strip()
         raise Broken(
-            at, "the reply ends inside the call" if not rest else f"{rest[:24]!r} in a call", cut=not rest
+            at, "the reply ends inside the call" if not rest else f"{rest[:24]!r} inside a call", cut=not rest
         )
     budget.steps += end.end() - at
     return made, end.end()
@@ -175,7 +175,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
             and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None
         ):
             # Either the value continues after its own closing tag, or the tag that opens there is damaged.
-            raise Broken(here, "where an argument ends cannot be told")
+            raise Broken(here, "cannot tell where an argument ends")
         if element.goes_on.match(text, closing.end()) is not None:
             break
         # If tags are on separate lines, a tag in the middle of a line is text.
@@ -185,17 +185,17 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
     end = closing.end()
     remains = element.remains.search(value)
     if half_kept(value):
-        raise Broken(end, "where a text that is kept as it is begins cannot be told")
+        raise Broken(end, "cannot tell where a verbatim text begins")
     if (remains is not None and _OPENING_LEFT.search(value, remains.end()) is not None) or (
         inline and not begins
     ):
-        raise Broken(end, "where an argument ends cannot be told")
+        raise Broken(end, "cannot tell where an argument ends")
     for inner in element.inside.finditer(value):
         own_line = inner.group().startswith(_NEWLINES)
         in_a_line = lined and begins and not own_line
         # An argument closes and the next one opens on the same line, which may be text or two arguments.
         if not in_a_line or element.closing.search(value, 0, inner.start()) is not None:
-            raise Broken(end, "where an argument ends cannot be told")
+            raise Broken(end, "cannot tell where an argument ends")
     return lines_of(value) if element.one_newline else value, end
 
 
@@ -212,7 +212,7 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
     budget.steps += behind - end
     tag = closing.match(text, behind)
     if tag is None:
-        raise Broken(len(text), "where an argument ends cannot be told", cut=behind == len(text))
+        raise Broken(len(text), "cannot tell where an argument ends", cut=behind == len(text))
     return text[at:end], tag.end()
 
 
@@ -270,14 +270,14 @@ def read_tags(
             break
         key = opening["key"]
         if key not in known or key in made:
-            raise Broken(at, f"<{key[:40]}> is no argument of {call[:40]!r}, or is there twice")
+            raise Broken(at, f"<{key[:40]}> is not an argument of {call[:40]!r}, or appears twice")
         made[key], at = _tag_value(text, opening.end(), key, tags, budget)
     end = text.find(f"</{call}>", at, at + len(call) + 200)
     between = text[at : at + 200] if end < 0 else text[at:end]
     if end < 0 or between.strip():
         rest = between.strip()
         raise Broken(
-            at, f"{rest[:24]!r} in a call" if rest else "the reply ends inside the call", cut=not rest
+            at, f"{rest[:24]!r} inside a call" if rest else "the reply ends inside the call", cut=not rest
         )
     end += len(call) + 3
     return made, end
@@ -296,10 +296,10 @@ def _tag_value(
     if closing is None:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     if closing.group() != f"</{key}>":
-        raise Broken(closing.start(), "where an argument ends cannot be told")
+        raise Broken(closing.start(), "cannot tell where an argument ends")
     written = text[at : closing.start()]
     if half_kept(written):
-        raise Broken(closing.start(), "where a text that is kept as it is begins cannot be told")
+        raise Broken(closing.start(), "cannot tell where a verbatim text begins")
     return TypedText(lines_of(written), unsure=half_lined(written)), closing.end()
 
 

@@ -94,11 +94,11 @@ class JsonReader:
         """Return the value at `at` and its end position."""
         self.budget.token(at)
         if depth > self.max_depth:
-            raise Broken(at, f"it is nested more than {self.max_depth} deep", limit=True)
+            raise Broken(at, f"it is nested more than {self.max_depth} levels deep", limit=True)
         at = self.space(at)
         head = self.text[at : at + 1]
         if not head:
-            raise Broken(at, "the reply ends before a value", cut=True)
+            raise Broken(at, "the reply ends where a value was expected", cut=True)
         if head == "{":
             return self.object(at, depth)
         if head == "[" or (head == "(" and self.style.python):
@@ -159,7 +159,7 @@ class JsonReader:
         number = _NUMBER.match(text, at)
         if number is not None:
             if number.end() == len(text):
-                raise Broken(len(text), "the reply ends behind a number that may go on", cut=True)
+                raise Broken(len(text), "the reply ends after a number that may be incomplete", cut=True)
             digits = number.group()
             self.budget.steps += len(digits)
             try:
@@ -169,7 +169,7 @@ class JsonReader:
         word = _WORD.match(text, at)
         if word is not None and word.group() in _LITERALS:
             if word.end() == len(text):
-                raise Broken(len(text), "the reply ends behind a word that may go on", cut=True)
+                raise Broken(len(text), "the reply ends after a word that may be incomplete", cut=True)
             if word.group()[0].isupper() and not self.style.python:
                 self.repaired("spelled_literals")
             return _LITERALS[word.group()], word.end()
@@ -182,14 +182,14 @@ class JsonReader:
                 return bare.group(), bare.end()
         if word is not None and word.end() == len(text):
             raise Broken(len(text), "the reply ends inside a value", cut=True)
-        raise Broken(at, f"{text[at : at + 12]!r} is no value")
+        raise Broken(at, f"{text[at : at + 12]!r} is not a value")
 
     def _key(self, at: int) -> tuple[str, int]:
         head = self.text[at : at + 1]
         if head in _QUOTES and head:
             key, end = self.string(at)
             if key != key.strip("\r\n"):
-                raise Broken(at, f"whether a newline is part of the key {key[:40]!r} cannot be told")
+                raise Broken(at, f"cannot tell whether a newline is part of the key {key[:40]!r}")
             return key, end
         if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
             return self._token_string(at)
@@ -197,7 +197,11 @@ class JsonReader:
             self.text, at
         )
         if word is None:
-            raise Broken(at, "the reply ends before a key" if not head else "a key is missing", cut=not head)
+            raise Broken(
+                at,
+                "the reply ends where a key was expected" if not head else "a key is missing",
+                cut=not head,
+            )
         if not self.style.bare:
             self.repaired("bare_keys")
         return word.group(), word.end()
@@ -226,9 +230,9 @@ class JsonReader:
             self.budget.token(here)
             here = self.space(here)
             if not self.text.startswith(":", here):
-                raise Broken(here, f"no colon behind the key {key[:40]!r}", cut=here >= len(self.text))
+                raise Broken(here, f"no colon after the key {key[:40]!r}", cut=here >= len(self.text))
             if key in made:
-                raise Broken(here, f"the key {key[:40]!r} is there twice")
+                raise Broken(here, f"the key {key[:40]!r} appears twice")
             is_argument = key in ARGUMENT_KEYS or self.style.shorthand
             self._inside += is_argument
             try:
@@ -248,7 +252,7 @@ class JsonReader:
             elif self._forgot_a_comma(made[key], behind, here):
                 self.repaired("missing_commas")
             else:
-                raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")
+                raise Broken(here, f"{self.text[here : here + 12]!r} after a value")
 
     def _forgot_a_comma(self, value: JSON, behind: int, here: int) -> bool:
         """Return whether a member starts at `here`, with no comma after the value that ends at `behind`."""
@@ -282,7 +286,7 @@ class JsonReader:
             ):
                 self.repaired("missing_commas")
             else:
-                raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")
+                raise Broken(here, f"{self.text[here : here + 12]!r} after a value")
 
 
 def _may_end(value: JSON) -> bool:
@@ -314,11 +318,11 @@ def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
         return "", at + 2, ""
     if _OTHER_ESCAPES.match(text, at + 1) or (python and letter in "av"):
         # An escape in Python but not in JSON: either a backslash is missing, or the escape is meant.
-        raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
+        raise Broken(at, f"{text[at : at + 4]!r} is ambiguous")
     if not python and letter in _PUNCTUATION:
         # A needless backslash, as in shells and Markdown, or a single one that should be doubled, as in regular
         # expressions.
-        raise Broken(at, f"{text[at : at + 2]!r} has two meanings")
+        raise Broken(at, f"{text[at : at + 2]!r} is ambiguous")
     return "\\" + letter, at + 2, "single_backslashes"
 
 

@@ -111,7 +111,7 @@ class Offered:
             return re.sub(r":\d+$", "", said.removeprefix("functions."))
         known = ", ".join(sorted(self.schemas)[:20]) or "none"
         raise Misfit(
-            f"no tool is called {said[:80]!r}; offered: {known}.{suggestion(said[:80], self.schemas)}"
+            f"there is no tool {said[:80]!r}; offered: {known}.{suggestion(said[:80], self.schemas)}"
         )
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
@@ -163,12 +163,10 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
         match value:
             case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
                 shown = value.text.strip()[:24]
-                raise Unclear(
-                    f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
-                )
+                raise Unclear(f"cannot tell whether {shown!r} is a string: no tool's schema was given")
             case TypedText(kind=kind, text=text) if kind != "text" and _has_two_spellings(text):
                 raise Unclear(
-                    f"whether {text[:24]!r} is meant as it is written cannot be told: no tool is listed"
+                    f"cannot tell whether {text[:24]!r} is meant literally: no tool's schema was given"
                 )
 
 
@@ -189,7 +187,9 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
         (spec[key] for key in ("parameters", "inputSchema", "input_schema") if spec.get(key)), {}
     )
     if not isinstance(schema, Mapping):
-        raise BadInput(f"tool {spec['name']!r}: its parameters are a JSON Schema object, not {schema!r}")
+        raise BadInput(
+            f"tool {spec['name']!r}: expected `parameters` to be a JSON Schema object, got {schema!r}"
+        )
     return spec["name"], schema
 
 
@@ -237,9 +237,9 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
     if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
-        raise Unclear(f"whether the quotes of {value.text[:24]} are part of the text cannot be told")
+        raise Unclear(f"cannot tell whether the quotes in {value.text[:24]} are part of the string")
     if value.kind == "" and kinds and value.text.lower() == "null":
-        raise Unclear("whether 'null' is a text or nothing cannot be told")
+        raise Unclear("cannot tell whether 'null' is a string or null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +272,14 @@ class _Meant:
         made = _from_text(value, kinds)
         _sure_of_text(value, made, kinds)
         if value.unsure and isinstance(made, str):
-            raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
+            raise Unclear(f"cannot tell whether {value.text[:24]!r} begins or ends with a newline")
         if value.kind != "" or (kinds and kinds <= _KNOWN):
             return made
         # The tool's schema gives no type, or an unknown one.
         if made is not None and not isinstance(_literal(value.text) if isinstance(made, str) else made, str):
-            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: no schema says it")
+            raise Unclear(
+                f"cannot tell whether {value.text.strip()[:24]!r} is a string: the schema does not say"
+            )
         return made if made is None else value.text
 
 
@@ -312,7 +314,7 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
         if kinds == {"string"}:
             if value.said and value.kind == "json" and not isinstance(from_text(value.text, _NO_TEXTS), str):
                 raise Unclear(
-                    f"the format says that {value.text[:24]!r} is no text, the tool's schema that it is"
+                    f"the format says that {value.text[:24]!r} is not a string, but the tool's schema says that it is"
                 )
             return value.text
         made = from_text(_without_quotes(value, kinds), kinds)

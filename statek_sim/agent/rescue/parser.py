@@ -100,7 +100,7 @@ def rescue(
     if again is not None and again.calls:
         calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
         return replace(again, calls=calls, steps=found.steps + again.steps)
-    why = "the model that was asked to reformat the reply gave no call either"
+    why = "the model asked to reformat the reply did not return a call either"
     last = Refusal(reason=Reason.REFORMAT, why=why, span=Span(0, _size(text)))
     return replace(found, refused=(*found.refused, last))
 
@@ -220,7 +220,7 @@ class _Reply:
         end = len(self.text) if closing is None else closing.end()
         self.thinking.append((opening.start(), end))
         if closing is None and (name := self._shown(opening.end())) is not None:
-            raise _Stop(Reason.CUT, "the reply ends before its thinking does", opening.start(), end, name)
+            raise _Stop(Reason.CUT, "the reply ends inside its thinking", opening.start(), end, name)
         return end
 
     def _thought(self, at: int) -> int | None:
@@ -288,10 +288,10 @@ class _Reply:
             self.behind = at
             return
         if self.marked and not self.before[1]:
-            raise _Stop(Reason.BROKEN, "a call begins, and what follows cannot be read as one", 0, at)
+            raise _Stop(Reason.BROKEN, "a call begins, but what follows cannot be read as one", 0, at)
         start = self.thinking[-1][1] if self.thinking else 0
         if (name := self._shown(start)) is not None:
-            why = f"a call of {name!r} stands beside other text"
+            why = f"a call to {name!r} is next to other text"
             raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
 
     def _alone(self) -> None:
@@ -302,13 +302,13 @@ class _Reply:
         )
         self.behind = min((self.behind, *(start for start, _ in self.thinking if start >= last.end)))
         if self.behind < len(self.text) and not lenient:
-            self._refuse_text("behind")
+            self._refuse_text("after")
         if self.before[1] and self.dialect is None and not lenient:
             self._refuse_text("before")
 
     def _refuse_text(self, where: str) -> None:
         first, last = self.parser.found[0], self.parser.found[-1]
-        why = f"text stands {where} the call of {first.name!r}"
+        why = f"there is text {where} the call to {first.name!r}"
         raise _Stop(Reason.NOT_ALONE, why, first.start, last.end, first.name)
 
     def _shown(self, at: int) -> str | None:

@@ -185,7 +185,7 @@ class Wrapper:
             raise Broken(end, "the reply ends inside the call", cut=True)
         calls = self.parser.calls_in(value, wrapped=True)
         if calls is None:
-            raise Broken(at, "what stands in the wrapper is JSON, but no call with a name and arguments")
+            raise Broken(at, "the wrapper contains JSON, but not a call with a name and arguments")
         return self.parser.take(calls, (self.dialect, *repairs), start, end)
 
     def _named(self, at: int, start: int) -> int | None:

@@ -36,7 +36,7 @@ class WorkBudget:
         self.steps += 1
         self.tokens_left -= 1
         if self.tokens_left < 0:
-            raise Broken(at, "the reply needs more repairs than are made", limit=True)
+            raise Broken(at, "the reply needs too many repairs", limit=True)
 
 
 def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
@@ -67,14 +67,14 @@ def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
         if number + len(todo) > values or (isinstance(one, dict | list) and len(one) > values):
             raise Broken(at + 1, f"it has more than {values} values", limit=True)
         if level > depth:
-            raise Broken(at + 1, f"it is nested more than {depth} deep", limit=True)
+            raise Broken(at + 1, f"it is nested more than {depth} levels deep", limit=True)
         if isinstance(one, dict):
             todo += [(member, level + 1) for member in one.values()]
             todo += [(key, level) for key in one]
         elif isinstance(one, list):
             todo += [(member, level + 1) for member in one]
         elif isinstance(one, str) and not _is_text(one):
-            raise Broken(at + 1, "a string holds half of a surrogate pair")
+            raise Broken(at + 1, "a string contains half of a surrogate pair")
 
 
 def _is_text(value: str) -> bool:

@@ -141,10 +141,10 @@ class Registry:
         return replace(tool, name=name, server=server)
 
     def _collides(self, tool: Tool, other: Tool | None) -> BadTool:
-        whose = "is there twice" if other is None else f"is {_owner(other)} already"
+        whose = "is listed twice" if other is None else f"has the same name as {_owner(other)}"
         return BadTool(
-            f"tool {tool.name!r} of server {tool.server!r} {whose}; expected a name of its own: "
-            "give the server a prefix, so that its tools are called PREFIX__NAME"
+            f"tool {tool.name!r} of server {tool.server!r} {whose}; expected a unique name: "
+            "give the server a prefix, so that its tools are named PREFIX__NAME"
         )
 
     def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
@@ -338,7 +338,7 @@ def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
     for one, other in combinations(tools, 2):
         alike = fuzz.token_set_ratio(one.description, other.description)
         if one.description and other.description and alike >= ALIKE:
-            reason = f"its description is {alike:.0f} % like that of {one.name!r}"
+            reason = f"its description is {alike:.0f} % similar to that of {one.name!r}"
             found.append(Complaint(tool=other.name, rule="overlap", reason=reason))
     return tuple(found)
 

@@ -443,7 +443,7 @@ def _known_to_some(value: object) -> object:
         return list(value)
     if isinstance(value, Fraction):
         return str(value)
-    raise TypeError(f"there is no JSON for {type(value).__name__}")
+    raise TypeError(f"{type(value).__name__} cannot be serialized to JSON")
 
 
 def _json(dumped: Any) -> str:
