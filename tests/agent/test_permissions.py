@@ -724,7 +724,7 @@ def test_a_file_is_whole_after_a_write_of_what_is_no_text(workspace: Workspace) 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x" * 11)
-    with Workspace(tmp_path, size=10) as small, pytest.raises(Outside, match="more than 10 bytes"):
+    with Workspace(tmp_path, size=10) as small, pytest.raises(Outside, match="larger than 10 bytes"):
         small.read("a")
 
 

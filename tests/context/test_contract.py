@@ -170,7 +170,7 @@ def system_again(limits: Limits) -> Compact:
     ],
 )
 def test_a_planted_fault_is_found(planted: MakeCompact, finding: str) -> None:
-    with pytest.raises(ContractViolation, match=f"^the compactor {finding}: of "):
+    with pytest.raises(ContractViolation, match=f"^the compactor {finding}: for "):
         check_compaction(planted)
 
 
@@ -186,7 +186,7 @@ def test_a_summary_that_anthropic_never_sees_is_found() -> None:
 def test_the_counterexample_is_the_smallest_and_reads_as_a_sentence() -> None:
     with pytest.raises(
         ContractViolation,
-        match=r"^the compactor gives up although there is room: of \[system, task, text, text\] with 54 "
+        match=r"^the compactor gives up although there is room: for \[system, task, text, text\] with 54 "
         r"tokens allowed, "
         r"it raised an overflow, and the system prompt, the task, pinned facts and the message to answer take 41 "
         r"tokens$",

@@ -269,7 +269,7 @@ def test_compaction_is_rare_and_most_of_each_prompt_is_in_the_cache() -> None:
 
 
 def test_two_that_make_the_history_shorter_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^context and parts.compactor both make the history shorter"):
+    with pytest.raises(BadInput, match=r"^context and parts.compactor both shorten the history"):
         AgentHarness(context=ContextSettings(), parts=Parts(compactor=lambda messages, *, tokens: None))
 
 

@@ -123,7 +123,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
         ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is not a condition. Did you mean '$regex'?"),
         ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': unknown tool 'loo'. Did you mean 'look'?"),
-        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': unknown tool 's*'; there are look"),
+        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': unknown tool 's*'; available: look"),
         ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not defined there. Did you mean 'name'?"),
         ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': unclosed brace; write {{ for a literal brace"),
         ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is not an expression: invalid syntax"),
