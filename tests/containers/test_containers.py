@@ -138,7 +138,7 @@ def test_what_is_protected_and_is_made_deeper_is_removed_and_told(
 ) -> None:
     python = PYTHON if isinstance(container, Bubblewrap) else "/usr/bin/python3"
     argv = (python, "-I", "-c", f"import os; {makes.format(name)}")
-    with pytest.raises(ContainerRefused, match=rf"new/\{name}: was created by the program and is removed"):
+    with pytest.raises(ContainerRefused, match=rf"new/\{name}: created by the program, and removed"):
         container.run(Program(argv=argv, mounts=(Mount(path=folder, writable=True),)))
     assert list((folder / "new").iterdir()) == []
 
