@@ -32,7 +32,7 @@ class StatekApp:
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies for each agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all agents."""
+        """Set the replies by agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all agents."""
         self._llm.script(everybody, **by_role)
 
     @at_the_caller
@@ -120,7 +120,7 @@ class StatekApp:
 
 
 def _look() -> None:
-    """Do nothing; scheduled so that time advances to this second."""
+    """Do nothing; scheduled only so that time advances to this second."""
 
 
 __all__ = ["FOREVER", "StatekApp"]

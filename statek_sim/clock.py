@@ -1,4 +1,4 @@
-"""Virtual time: the runtime reads no other clock."""
+"""Virtual time, the only clock that the runtime reads."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class VirtualClock:
         return self._wall
 
     def advance_to(self, at: float) -> None:
-        """Move to virtual second `at`; raises `ValueError` if that second has passed."""
+        """Move to virtual second `at`; raises `ValueError` if it has already passed."""
         if at < self._now:
             raise ValueError(f"virtual time cannot go back from {self._now!r} to {at!r}")
         self._now = at

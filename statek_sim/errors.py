@@ -1,27 +1,27 @@
 """Every error this package raises on purpose.
 
     StatekSimError
-    +-- BadInput                 a file, setting or argument a person wrote is wrong
+    +-- BadInput                 a user's file, setting or argument is wrong
     |   +-- BadScenario          a scenario file; the message starts with `path:line`
     |   +-- BadSetting           an environment variable or preset file
-    |   +-- BadPolicy            a policy file of the gate; the message starts with `path:line`
+    |   +-- BadPolicy            a gate policy file; the message starts with `path:line`
     |   +-- BadCassette          a cassette file; the message starts with `path:line`
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
     |   +-- BadStore             a store of jobs or sessions; the message starts with its address
-    |       +-- NoSuchRun        no run or session of this name
+    |       +-- NoSuchRun        no run or session with this name
     |       +-- Damaged          the stored data differs from what was saved
     |       +-- Held, Fenced     another worker holds the run, or has taken it over
     |       +-- OtherPlan        the session was saved for another task
     |       +-- NotOurs          only the application that keeps the run can resume it
     +-- TransitionError          a job status change that the status table does not allow
-    +-- ScriptError              the scripted LLM and the job disagree
-    |   +-- ScriptExhausted      the job asked for a reply that the script does not have
+    +-- ScriptError              the script does not match the job's requests
+    |   +-- ScriptExhausted      the job requested more replies than the script has
     |   +-- UnmatchedRequest     no scripted reply accepts this request
-    |   +-- UnusedReplies        replies were left over when the run ended
-    |   +-- UnusedResults        results of scripted tools were left over when the run ended
-    |   +-- UnusedEvents         events were left over that follow a tool call which never happened
+    |   +-- UnusedReplies        replies were unused when the run ended
+    |   +-- UnusedResults        scripted tool results were unused when the run ended
+    |   +-- UnusedEvents         events were unused because their tool call never happened
     |   +-- NotAsked             a person's answer to a question that was not asked
-    |   +-- Unanswered           a run waits for a person who never answers
+    |   +-- Unanswered           a run is waiting for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -29,16 +29,16 @@
     +-- ProviderBug              a provider raised another error, or returned a wrong type
     +-- BadRequest               a request body that a provider would refuse
     +-- UnplayedRecordings       a run ended with recordings that no request used
-    +-- CassetteMiss             a request that the cassette has no recording of
+    +-- CassetteMiss             a request without a recording in the cassette
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that would never end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- SlotRefused              a slot worker does not run the job, or stopped it
+    +-- SlotRefused              a slot worker refused or stopped the job
     +-- ContainerFailed          no container could be created for a program
-    |   +-- ContainerRefused     a folder that a program must not be given
+    |   +-- ContainerRefused     a folder that a program must not have
     +-- PartBroke                a user's part of an agent raised, or returned a wrong type
-    +-- CompactionFailed         a history could not be made shorter
+    +-- CompactionFailed         a history could not be shortened
     |   +-- ContextOverflow      the messages that must stay exceed the budget
     +-- ContractViolation        a pluggable part broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
@@ -135,7 +135,7 @@ class ProviderFailure(StatekSimError):
 class ProviderHTTPError(ProviderFailure):
     """The provider answered with an HTTP status outside 200-299.
 
-    `retry_after` is the number of seconds until a retry, if the provider gave one.
+    `retry_after` is the number of seconds to wait before retrying, if the provider said so.
     """
 
     known_as = "httpx.HTTPStatusError"
@@ -257,7 +257,7 @@ class NoSuchRun(BadStore):
 
 
 class NotOurs(BadStore):
-    """Only the application that keeps the run can continue it."""
+    """Only the application that keeps the run can resume it."""
 
 
 class Held(BadStore):

@@ -97,7 +97,7 @@ class ExpectedCall:
         )
 
     def __str__(self) -> str:
-        """Return the call as a test would write it."""
+        """Return the call in the form in which a test would write it."""
         shown = ["..."] if self.open else []
         shown += [f"{name}={_shown(value)}" for name, value in self.arguments.items()]
         return f"{self.name}({', '.join(shown)})"

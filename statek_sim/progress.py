@@ -23,11 +23,11 @@ class Listener:
 
 
 _LISTENERS: Final = [Listener()]
-"""The current listener, as the only entry."""
+"""Holds the current listener as its only item."""
 
 
 def at(job: str, turns: int) -> None:
-    """Report that `job` starts a step after this number of LLM turns."""
+    """Report that `job` is starting a step after this number of LLM turns."""
     _LISTENERS[0].at(job, turns)
 
 

@@ -74,7 +74,7 @@ class Profile:
     """
 
     harness_error_counts: bool
-    """Whether the error with which the harness stops a job counts as an exception of the job (up to 1.2.6). Behaviour
+    """Whether the error with which the harness stops a job counts as an exception of that job (up to 1.2.6). Behaviour
     4.4.
     """
 
@@ -173,7 +173,7 @@ PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOC
 """Every profile by name; the first is the default."""
 
 LATEST: Final = V1_4
-"""The newest behaviour: the default for applications and recordings."""
+"""The newest behaviour, which is the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
 """Profiles for a single release, with the profile of the release line. A scenario runs under such a profile only if it

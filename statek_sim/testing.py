@@ -40,9 +40,9 @@ class LabRuntime(Runtime):
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until every job is DONE or waits; see `Runtime.run`.
+        """Run until every job is DONE or waiting; see `Runtime.run`.
 
-        After `keep_in`, changes are committed when they happen.
+        After `keep_in`, changes are committed as they happen.
         """
         if self._kept is None:
             return super().run(until)
@@ -99,7 +99,7 @@ class LabRuntime(Runtime):
 
 
 LIMITS: Final = tuple(limit.name for limit in fields(HarnessLimits))
-"""The limits that a test may set, by the names of their settings."""
+"""The limits that a test may set, by setting name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

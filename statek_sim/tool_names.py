@@ -56,4 +56,4 @@ BUILT_IN_TOOLS: Final = (
     *FRAMEWORK_TOOLS,
     *DELEGATION_TOOLS,
 )
-"""Every name that an agent's `tools` may have, besides `module:attribute`."""
+"""Every name allowed in an agent's `tools`, besides `module:attribute`."""

@@ -125,7 +125,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ExitCalled:
-    """Agent code called `exit` with a value; `status` is the text of the value."""
+    """Agent code called `exit` with a value; `status` is the value as text."""
 
     at: float
     job: str
@@ -167,7 +167,7 @@ class LLMReplied:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """A request failed; `retry_in` is None if it is not repeated."""
+    """A request failed; `retry_in` is None if it is not retried."""
 
     at: float
     job: str
@@ -189,7 +189,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class HandlerRegistered:
-    """An error handler was registered for a job, with `context`."""
+    """An error handler with this `context` was registered for a job."""
 
     at: float
     job: str
@@ -199,7 +199,7 @@ class HandlerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class HandlerRan:
-    """An error handler was called; `failed` is the exception that it raised, which was suppressed."""
+    """An error handler was called; `failed` is the exception it raised, which was suppressed."""
 
     at: float
     job: str
@@ -230,7 +230,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class Reactivated:
-    """A job that was DONE is STARTED again; `by` is message, subtask or notification."""
+    """A job that was DONE is STARTED again because of `by`: message, subtask or notification."""
 
     at: float
     job: str
@@ -262,7 +262,7 @@ class SubtaskCompleted:
 
 @dataclass(frozen=True, slots=True)
 class DifficultyRaised:
-    """A job's difficulty rose; `tokens` is its approximate usage at that time."""
+    """A job's difficulty was raised; `tokens` is its approximate usage at that time."""
 
     at: float
     job: str
@@ -430,7 +430,7 @@ class PersonAsked:
 
 @dataclass(frozen=True, slots=True)
 class PersonAnswered:
-    """A question to a person ended; `kind` is `answered`, `refused` or `expired`."""
+    """A question to a person was settled; `kind` is `answered`, `refused` or `expired`."""
 
     at: float
     job: str
@@ -592,7 +592,7 @@ def packed(events: Iterable[Event]) -> Packed:
 
 
 def unpacked(pairs: Packed) -> list[Event]:
-    """Return the events that were passed to `packed`."""
+    """Return the events originally passed to `packed`."""
     return [_KINDS[name](*values) for name, values in pairs]
 
 
@@ -631,7 +631,7 @@ class Trace:
         """The number of events in `_by_job`, which is filled when a job's events are requested."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
-        """Called with the kind and the job at each durable change without an event; a worker may die there."""
+        """Called with the kind and the job at each durable change that has no event; a worker may die there."""
 
     def resume(self, events: Iterable[Event]) -> None:
         """Start with an earlier process's events."""

@@ -262,7 +262,7 @@ class Conversation:
 def turn_usage(
     request: ChatRequest, raw: RawReply, reply: ModelReply, prompt_tokens: int, tokenizer: ModelTokenizer
 ) -> TurnUsage:
-    """Return the usage of a request and its answer; the caller measures `prompt_tokens`."""
+    """Return the usage for a request and its answer; the caller measures `prompt_tokens`."""
     count = tokenizer.tokenizer.count
     completion = count(reply.text) if reply.text else 0
     for call in reply.calls:

@@ -371,7 +371,7 @@ SUMMARY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideModel:
-    """An additional model with its own prompt, which writes summaries or judges texts.
+    """An additional model with its own prompt, used to write summaries or to judge texts.
 
     `role` is the name of its script in a scenario.
     """

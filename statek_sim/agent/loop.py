@@ -137,7 +137,7 @@ class AgentRun(RunState):
             self._reactivate()
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
-        """Yield effects until the run is DONE, from the start of the work or from its saved position."""
+        """Yield effects until the run is DONE, starting from the beginning of the work or from its saved position."""
         ladder = self.deps.parts.ladder
         if saved is None:
             self.move("STARTED")
@@ -146,7 +146,7 @@ class AgentRun(RunState):
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
     def attempt(self, saved: Pending | None = None) -> Steps:
-        """Yield the effects of one attempt at the work, which may continue from `saved`, and record how it ended."""
+        """Yield the effects of one attempt at the work, which may resume from `saved`; record how the attempt ended."""
         self.failure = None
         try:
             yield from self._unit(saved)
@@ -185,7 +185,7 @@ class AgentRun(RunState):
             yield from self.iterate()
 
     def _taken_up(self, saved: Pending) -> Steps:
-        """Finish the work that was in progress when the run was committed, up to its next iteration."""
+        """Finish the work in progress when the run was committed, up to its next iteration."""
         self.tell(events.RunResumed(self.now(), self.job, saved.point.value, self.iteration, saved.committed))
         offer = self.offer_made
         if "wave" in saved.state:

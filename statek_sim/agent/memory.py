@@ -71,7 +71,7 @@ class HandoffFile:
         return None if content is None else _handoff(content, self._path)
 
     def begin(self, task: str) -> Handoff:
-        """Begin a task; raises `OtherPlan` if another task is in progress, `Held` if this one is."""
+        """Begin a task; raises `OtherPlan` if another task is in progress, or `Held` if this one is."""
         self._disk.make_folder(self._path.rpartition("/")[0])
         with self._disk.locked(f"{self._path}.lock"):
             there = self.read()

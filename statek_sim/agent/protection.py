@@ -141,7 +141,7 @@ class Breakers:
             self._state[key] = replace(breaker, probe_until=min(breaker.probe_until, at))
 
     def why_not(self, key: str, *, at: float) -> str:
-        """Return the reason, for the model, why `key` is not called at second `at`."""
+        """Return a message for the model that says why `key` is not called at second `at`."""
         breaker = self._state.get(key, Breaker())
         until = breaker.opened_at + self._settings.cooldown
         if breaker.circuit is Circuit.HALF_OPEN:
@@ -153,7 +153,7 @@ class Breakers:
 
 
 _WINDOW: Final = 5
-"""The document's `windowSize`; loops are detected from the third output on."""
+"""The document's `windowSize`. Loops are detected from the third output on."""
 _THRESHOLD: Final = 0.9
 """The document's `threshold`: strings more similar than this count as equal."""
 

@@ -156,7 +156,7 @@ PLAIN: Final = (
 """Fields of a run that are strings or numbers."""
 
 PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
-"""Fields of a run that are saved and restored by their own methods."""
+"""Fields of a run that have their own methods to save and restore them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +368,7 @@ class RunState:
 
     @property
     def exception_count(self) -> int:
-        """Refused replies and failed tools so far."""
+        """The number of refused replies and failed tools so far."""
         return self.counters.exceptions
 
     @property

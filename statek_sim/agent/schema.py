@@ -120,7 +120,7 @@ def read_json(text: str) -> JSON:
 
 
 def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSON]:
-    """Return the arguments in `text`, or the previous ones if it is invalid."""
+    """Return the arguments in `text`, or the previous arguments if it is invalid."""
     try:
         found = read_json(text)
     except ValueError:

@@ -1,6 +1,6 @@
 """Validates values against JSON Schema (2020-12).
 
-Import it only where needed, because jsonschema takes 40 ms to import.
+Import this module only where needed, because jsonschema takes 40 ms to import.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def call_first(self, callback: Callable[..., object]) -> None:
-        """Schedule a callback for now, before all others."""
+        """Schedule a callback to run now, before all others."""
         self._made += 1
         self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
 

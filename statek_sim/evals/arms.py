@@ -61,7 +61,7 @@ def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
 
 
 def ablation() -> tuple[Arm, ...]:
-    """Return the full harness, the harness without each single part, and the bare loop."""
+    """Return the full harness, the harness with each part removed in turn, and the bare loop."""
     without = (named_after(part for part in PARTS if part != gone) for gone in PARTS)
     return (named_after(PARTS), *without, named_after(()))
 

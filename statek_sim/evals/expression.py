@@ -22,7 +22,7 @@ Scope = Mapping[str, Any]
 """The values that an expression's names refer to."""
 
 LONGEST: Final = 4_000
-"""The maximum number of characters of an expression."""
+"""The maximum length of an expression, in characters."""
 
 
 class BadExpression(BadInput):
@@ -54,7 +54,7 @@ def _where(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Any]:
 
 
 def _some(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> bool:
-    """Return whether there is a row with these values."""
+    """Return whether any row has these values."""
     return any(_fits(row, wanted) for row in rows)
 
 
@@ -291,7 +291,7 @@ def resolved(value: Any, scope: Scope) -> Any:
 
 
 def each(source: str, scope: Scope) -> Iterator[Scope]:
-    """Yield, for each item of `name in EXPRESSION`, the scope with the item under this name."""
+    """For each item of `name in EXPRESSION`, yield the scope with the item bound to this name."""
     name, _, items = source.partition(" in ")
     found = evaluate(items, scope)
     if not isinstance(found, list | tuple):

@@ -57,7 +57,7 @@ class Turn(NamedTuple):
 
 
 class Count(NamedTuple):
-    """The number of prompt tokens, and the number of completion tokens."""
+    """The number of prompt tokens and of completion tokens."""
 
     prompt: int
     completion: int

@@ -31,7 +31,7 @@ from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.values import JSON, ToolSpec
 
 MOST_CALLS: Final = 200
-"""The default maximum number of an agent's tool calls."""
+"""The default limit on an agent's tool calls."""
 
 
 class TooManyCalls(Exception):

@@ -27,7 +27,7 @@ Tier = Literal["easy", "medium", "hard"]
 HEEDS: Final = "heeds_nudge"
 """The rate at which the model follows a correction and acts right on that turn."""
 STAYS: Final = "stays_in_loop"
-"""The rate at which a model that repeated a call repeats it again."""
+"""The rate at which a model that has repeated a call repeats it again."""
 INVENTS: Final = "invents_tool"
 """The fraction of wrong tools that do not exist."""
 RENAMES: Final = "renames_argument"

@@ -16,13 +16,13 @@ _SCALE: Final = 1 << 53
 
 
 def uniform(*words: str | int) -> float:
-    """Return a number in [0, 1). It depends only on `words`, which name its purpose."""
+    """Return a number in [0, 1) that depends only on `words`, which name its purpose."""
     digest = hashlib.blake2b("\x1f".join(map(str, words)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / _SCALE
 
 
 def picked(options: Sequence[T], *words: str | int) -> T:
-    """Return one of the options. The choice depends only on `words`, which name its purpose."""
+    """Return one of the options, chosen only by `words`, which name the purpose."""
     return options[int(uniform(*words) * len(options))]
 
 

@@ -116,7 +116,7 @@ class Comparison:
 
     @property
     def enough(self) -> bool:
-        """Whether these runs decide the comparison."""
+        """Whether there are enough runs to decide the comparison."""
         return self.answer not in _NOTHING
 
 

@@ -260,7 +260,7 @@ class Approving:
         self._about: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question about a call that needs approval, or None for any other call."""
+        """Return the question to ask about a call that needs approval, or None for any other call."""
         approval = self._approvals.get(call.name)
         if approval is None:
             return None

@@ -90,7 +90,7 @@ def wrong_value(value: JSON) -> JSON:
 
 
 def wrong_text(text: str) -> str:
-    """Return a text with its last number increased by one, or its longest word misspelt if it has no number."""
+    """Return a text with its last number increased by one or, if it has no number, its longest word misspelt."""
     numbers = list(_NUMBER.finditer(text))
     if numbers:
         last = numbers[-1]
@@ -112,7 +112,7 @@ def _next(number: str) -> str:
 
 
 def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[str, JSON]:
-    """Return arguments with one changed value."""
+    """Return arguments with one value changed."""
     key = picked(sorted(arguments), *words)
     return {**arguments, key: wrong_value(arguments[key])}
 

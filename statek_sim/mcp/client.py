@@ -212,7 +212,7 @@ class Bounds:
     """How often a dead server is restarted, or reconnected to, by the next call."""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a limit outside its range."""
+        """Raise `BadInput` for a limit that is out of range."""
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
@@ -274,7 +274,7 @@ def check_server_name(name: str) -> None:
 
 
 NET: float = 1.0
-"""Seconds added to the harness's timeout, so that the connection reports its more precise error first."""
+"""Seconds added to the harness's timeout so that the connection can report its more precise error first."""
 
 
 class Connection(Protocol):
@@ -312,7 +312,7 @@ class McpSource:
         return self._connection.spec.prefix
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools that the server lists now."""
+        """Return the tools that the server currently lists."""
         return tuple(self._tool(one) for one in self._connection.definitions)
 
     def changed(self) -> bool:

@@ -176,7 +176,7 @@ class McpConnection:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connection, and wait until the server's process has ended."""
+        """Close the connection, and wait for the server's process to end."""
         await self._close()
 
     def changes(self) -> tuple[Definition, ...] | None:

@@ -1,4 +1,4 @@
-"""Faults that an MCP server injects, and the requests that they affect."""
+"""The faults that an MCP server can inject, and the requests they affect."""
 
 from __future__ import annotations
 

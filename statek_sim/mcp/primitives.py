@@ -108,7 +108,7 @@ Prompts = Iterable[PromptCode | ServedPrompt]
 
 
 def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResource]:
-    """Return resources by URI; raises `BadInput` for a duplicate URI."""
+    """Return resources keyed by URI; raises `BadInput` for a duplicate URI."""
     made = (
         [ServedResource(uri=uri, content=content) for uri, content in resources.items()]
         if isinstance(resources, Mapping)
@@ -118,7 +118,7 @@ def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResour
 
 
 def prompts_by_name(prompts: Prompts, where: str) -> dict[str, ServedPrompt]:
-    """Return prompts by name; raises `BadInput` for a duplicate name."""
+    """Return prompts keyed by name; raises `BadInput` for a duplicate name."""
     made = [
         one if isinstance(one, ServedPrompt) else ServedPrompt(one) for one in items_of("prompts", prompts)
     ]

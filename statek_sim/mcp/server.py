@@ -61,7 +61,7 @@ class McpServer:
 
     @property
     def listed(self) -> tuple[ServedTool, ...]:
-        """The tools that clients can list and call now."""
+        """The tools that clients can currently list and call."""
         return tuple(self.tools[name] for name in self._listed)
 
     def list_only(self, names: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class McpServer:
             notify()
 
     def on_change(self, notify: Callable[[], None]) -> Callable[[], None]:
-        """Call `notify` after every change of the listed tools, until the returned function is called."""
+        """Call `notify` whenever the listed tools change, until the returned function is called."""
         self._listeners.append(notify)
         return lambda: self._listeners.remove(notify)
 

@@ -255,7 +255,7 @@ def _line(message: Message) -> str:
 
 Message = dict[str, JSON]
 RequestId = NewType("RequestId", str)
-"""A request's id as JSON text, so that 1 and "1" differ."""
+"""A request's id as JSON text, so that 1 and "1" are distinct."""
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """Supported protocol versions, newest first."""

@@ -17,7 +17,7 @@ Attribute = str | int | float | bool | Sequence[str]
 """The type of a span attribute's value."""
 
 Cost = Callable[[str, int, int], float | None]
-"""Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
+"""Returns a request's cost in US dollars, given its model, prompt tokens and completion tokens; None if unknown."""
 
 _HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
 """Matches the error message for a request that a provider refused, which traces take from httpx."""

@@ -18,7 +18,7 @@ Outcome = Literal["completed", "failed", "open"]
 """How a task finished; `open` if the trace ends before the task does."""
 
 Cost = Callable[[str, int, int], Decimal | None]
-"""Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
+"""Returns a request's cost in US dollars, given its model, prompt tokens and completion tokens; None if unknown."""
 
 COMPLETED: Final = frozenset({"final", "exit"})
 """The stop reasons of completed tasks."""

@@ -154,7 +154,7 @@ class LiveSpans:
 
     @contextmanager
     def around(self, job: str, tool: str, call_id: str | None = None) -> Iterator[None]:
-        """Make a tool's open call the current span inside the block: the call with this id, or else the latest."""
+        """Make a tool's open call the current span inside the block: the call with this id, or else the latest one."""
         ids = self._builder.current(job, tool, call_id)
         if ids is None:
             yield

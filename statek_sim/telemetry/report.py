@@ -82,7 +82,7 @@ BANDS: Final = Bands()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on a metric's value, and its reason."""
+    """A verdict on a metric's value, and the reason for it."""
 
     status: Status
     why: str = ""

@@ -151,7 +151,7 @@ def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that return futures of external events."""
+    """Return the tools that return futures for external events."""
 
     @api.stored
     class Happening(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class

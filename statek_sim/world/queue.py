@@ -35,15 +35,15 @@ class StoredObject:
     __slots__ = ()
     """Subclasses have a slot `_written`."""
     _written: dict[str, tuple[Any, ...]]
-    """Values written by agent code, by name, each in a tuple; an empty tuple is a member that agent code deleted."""
+    """Values written by agent code, by name, each in a tuple; an empty tuple marks a member that agent code deleted."""
     STORED: ClassVar[frozenset[str]] = frozenset()
-    """The members that the real package stores; its other members are properties."""
+    """The members that the real package stores; all others are properties."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "_written", {})
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; agent code gets the value that it wrote there."""
+        """Return an attribute; agent code sees the value that it wrote."""
         if current_access() != FULL and not name.startswith("_"):
             written: dict[str, tuple[Any, ...]] = object.__getattribute__(self, "_written")
             if name in written:

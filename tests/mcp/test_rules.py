@@ -197,7 +197,9 @@ def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None
     registry.follow(source("wiki", ["search"], prefix="")[0])
     with pytest.raises(BadTool, match=r"^server 'wiki' is already registered; expected another name"):
         registry.follow(source("wiki", ["edit"])[0])
-    said = r"^tool 'search' of server 'jira' has the same name as one of server 'wiki'; expected a unique name: "
+    said = (
+        r"^tool 'search' of server 'jira' has the same name as one of server 'wiki'; expected a unique name: "
+    )
     with pytest.raises(BadTool, match=said):
         registry.follow(source("jira", ["comment", "search"], prefix="")[0])
     with pytest.raises(BadTool, match=r"^tool 'look' of server 'sky' has the same name as one of your own"):

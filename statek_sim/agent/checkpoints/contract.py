@@ -45,7 +45,7 @@ class StoreAdapter(Protocol):
 
 
 MakeStore = Callable[[Path], StoreAdapter]
-"""Opens the store in a folder; calls with the same folder open the same store."""
+"""Opens the store in a folder; each call with the same folder opens the same store."""
 
 VALUES: Final[tuple[Any, ...]] = ("", "a\0§", 0, 1.0, True, None, [], 2**70, 1e300, -0.0, {"b": 1, "a": 2})
 """Values that must be loaded unchanged, including types and key order."""
@@ -65,7 +65,7 @@ def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFindi
 
 
 def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
-    """Return all findings for a store, each with an example."""
+    """Return everything found wrong with a store, each with an example."""
     found: dict[StoreFinding, str] = {}
     for finding, probe in _PROBES.items():
         with tempfile.TemporaryDirectory(prefix="statek-store-") as folder:

@@ -96,7 +96,7 @@ def _progress(session: str, number: int, entry: Entry) -> str:
 
 
 def _one_line(value: object) -> str:
-    """Return a value on one line, so that it cannot imitate another line."""
+    """Return a value on a single line, so that it cannot imitate another line."""
     return " ".join(str(value).split())
 
 

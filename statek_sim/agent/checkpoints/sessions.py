@@ -97,7 +97,7 @@ class SessionStore:
         self._store.renew(lease)
 
     def release(self, lease: Lease) -> None:
-        """Release a session, so that any worker may claim it; do nothing if another worker took it over."""
+        """Release a session, so that any worker may claim it; do nothing if another worker has taken over."""
         self._open.pop(lease.run, None)
         self._store.release(lease)
 
@@ -245,7 +245,7 @@ class SessionStore:
 
 
 def check_keep(keep: int) -> None:
-    """Raise `BadInput` unless at least 1 checkpoint is kept."""
+    """Raise `BadInput` unless at least one checkpoint is kept."""
     if keep < 1:
         raise BadInput(
             f"prune must keep at least 1 checkpoint, got {keep}: a run resumes from the newest one"

@@ -123,7 +123,7 @@ def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model
 
 @cache
 def known_models() -> Mapping[str, Model]:
-    """Return the models of `models.json` by name, smallest first."""
+    """Return the models in `models.json` by name, smallest first."""
     text = resources.files("statek_sim.agent.context").joinpath("models.json").read_text(encoding="utf-8")
     document = json.loads(text)
     return {
@@ -182,7 +182,7 @@ class Card:
 
 
 def nvidia_smi() -> str:
-    """Return the output of `nvidia-smi` about the cards."""
+    """Return `nvidia-smi` output that describes the cards."""
     try:
         done = subprocess.run(QUERY, capture_output=True, text=True, timeout=_SECONDS, check=True)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def nvidia_smi() -> str:
 
 
 def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
-    """Return all cards; raises `BadInput` for an invalid line, or if there is no card."""
+    """Return all cards; raises `BadInput` for an invalid line, or if there are no cards."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:
         raise BadInput("nvidia-smi lists no card; give the free memory with --free MIB")

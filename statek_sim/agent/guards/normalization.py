@@ -107,7 +107,7 @@ class View:
     ends: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span in the original text of the view's characters from `start` to `end`."""
+        """Return the span in the original text that corresponds to the view's characters from `start` to `end`."""
         last = end - 1
         return min(self.starts[start], self.starts[last]), max(self.ends[start], self.ends[last])
 

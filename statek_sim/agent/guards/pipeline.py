@@ -33,7 +33,7 @@ AskModel = Callable[[TextWanted], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The record of a guard with findings: its action, the rules that matched, and the text before and after."""
+    """What a guard with findings did: its action, the rules that matched, and the text before and after."""
 
     guard: str
     action: str

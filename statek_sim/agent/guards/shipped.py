@@ -187,7 +187,7 @@ class Rate:
         self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
 
     def __call__(self, subject: Subject) -> Finds:
-        """Count a call, or return a finding if the limit is reached."""
+        """Count a call, or yield a finding if the limit is reached."""
         tool = subject.tool or ""
         if self._tools and tool not in self._tools:
             return ()

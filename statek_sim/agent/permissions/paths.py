@@ -117,7 +117,7 @@ def lexical(path: str, folder: str) -> str:
 
 
 def led(pattern: str, folder: str, files: Files) -> str:
-    """Return a pattern as an absolute one, with links resolved in the part before the first `*`."""
+    """Return a pattern as an absolute path, with links resolved in the part before the first `*`."""
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     parts = whole.split("/")
     literal = next((at for at, part in enumerate(parts) if "*" in part), len(parts))
@@ -140,7 +140,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def protected_name(path: str, names: tuple[str, ...]) -> str | None:
-    """Return the protected name in a path, or None if there is none."""
+    """Return the protected name in a path, or None if it has none."""
     parts = {folded(part) for part in path.split("/")}
     return next((name for name in names if folded(name) in parts), None)
 

@@ -143,7 +143,7 @@ def fail_reply(
     failure: Failure,
     details: Mapping[str, object],
 ) -> None:
-    """Append an unusable reply without executing its calls, and append a nudge."""
+    """Append an unusable reply without executing its calls, then a nudge."""
     written = numbered(calls)
     answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
     fail(run, failure, details)

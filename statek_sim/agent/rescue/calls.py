@@ -125,7 +125,7 @@ class JsonCalls:
 
 
 def _says_a_call(value: dict[str, JSON]) -> bool:
-    """Return whether no member of a value marks it as something other than a call."""
+    """Return whether nothing in a value marks it as something other than a call."""
     return all(value.get(key) is None or str(value[key]) in said for key, said in _SAID.items())
 
 

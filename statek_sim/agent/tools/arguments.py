@@ -84,11 +84,11 @@ class ArgumentCheck:
             )
 
     def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:
-        """Return whether `arguments` fit a simple schema; if this is False, `check` decides with JSON Schema."""
+        """Return whether `arguments` fit a simple schema; if not, `check` decides with JSON Schema."""
         return self._plain is not None and _fits(arguments, *self._plain)
 
     def check(self, arguments: Mapping[str, JSON], *, coerce: bool) -> Checked:
-        """Return the problems of `arguments`, converted first if `coerce` is set."""
+        """Validate `arguments`, converting them first if `coerce` is set."""
         if self.plainly_fits(arguments):
             return Checked(arguments=arguments)
         errors = self._errors(arguments)
@@ -117,7 +117,7 @@ class ArgumentCheck:
     def _brought_to_types(
         self, arguments: Mapping[str, JSON], errors: list[ValidationError]
     ) -> tuple[Mapping[str, JSON], list[ValidationError], list[str]]:
-        """Return the converted arguments, their remaining problems, and the paths of converted values.
+        """Return the converted arguments, the remaining problems, and the paths of converted values.
 
         A string that becomes a list has members that were not checked before, so several rounds may be needed.
         """
@@ -198,7 +198,7 @@ def _is_described(schema: Mapping[str, JSON]) -> bool:
 def _fits(
     arguments: Mapping[str, JSON], types: Mapping[str, tuple[type, ...]], required: frozenset[str]
 ) -> bool:
-    """Return whether all arguments are known and have exactly the right types, and none is missing."""
+    """Return whether all arguments are known and have exactly the right types, with none missing."""
     for name, value in arguments.items():
         if type(value) not in types.get(name, ()):
             return False

@@ -195,7 +195,7 @@ class Registry:
         return tuple(self._tools.values())
 
     def checks(self, name: str) -> ArgumentCheck:
-        """Return the argument check of a registered tool."""
+        """Return a registered tool's argument check."""
         return self._checks[name]
 
     # -- tools of a turn ---------------------------------------------------------------------------------------

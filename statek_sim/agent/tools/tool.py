@@ -66,7 +66,7 @@ class ToolCode:
 
 
 def code_of(function: ToolFunction) -> ToolCode:
-    """Return a tool's code for drivers; raises `TypeError` if it is not callable."""
+    """Return a tool's code in the form that drivers need; raises `TypeError` if it is not callable."""
     if isinstance(function, ToolCode):
         return function
     if not callable(function):
@@ -345,7 +345,7 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 class _SchemaMaker(GenerateJsonSchema):
-    """Leaves out defaults that are not JSON, without a warning: the function still has them."""
+    """Leaves out defaults that are not JSON, without a warning, because the function still has them."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         """Ignore a default that is not JSON."""
