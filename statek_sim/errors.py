@@ -31,7 +31,7 @@
     +-- UnplayedRecordings       a run ended with recordings that no request used
     +-- CassetteMiss             a request without a recording in the cassette
     +-- NetworkForbidden         code tried a real network connection
-    +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
+    +-- AsyncToolStuck           an async tool awaits something that never happens in virtual time
     +-- RunawayJob               a job, or an agent loop, that would never end
     +-- Livelock                 a job whose step fails in the same way forever
     +-- SlotRefused              a slot worker refused or stopped the job

@@ -93,7 +93,7 @@ Timer = tuple[float, int, asyncio.TimerHandle]
 """A callback's virtual second, a number that orders callbacks within that second, and the callback's handle."""
 
 STUCK: Final = (
-    "async code awaits something that virtual time cannot bring "
+    "async code awaits something that never happens in virtual time "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
 

@@ -440,7 +440,7 @@ class _Run:
             finally:
                 self._end()
         if guard is not None and guard.attempts and error is None:
-            tried = f"a real connection was tried: {guard.attempts[0]}"
+            tried = f"a real connection was attempted: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
         record = record_of(self.scenario, self.runs, self.trace, error, settled=settled)
         calls = (

@@ -50,7 +50,7 @@ class Desk:
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
         self._queue.give_back(ticket, now=self._clock.now())
-        run.spoke("gives way", "a more urgent job waits")
+        run.spoke("gives way", "a more urgent job is waiting")
         self._give()
         yield from self._wait(run, ticket)
 
@@ -72,7 +72,7 @@ class Desk:
 
     def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
         if ticket.state == "waiting":
-            run.spoke("waits", f"priority {run.priority}, {self._queue.waiting - 1} others wait")
+            run.spoke("waits", f"priority {run.priority}, {self._queue.waiting - 1} others waiting")
             answers = yield AskPerson([_question(run.job)], lambda position, answer: None)
             assert isinstance(answers, list | tuple), "a driver answers AskPerson with what was said"
             (person_answer,) = answers
@@ -92,7 +92,7 @@ class Desk:
 
     def _send_away(self, ticket: Ticket) -> None:
         most = self._queue.rules.waiting
-        why = f"{ticket.submitter}: {most} jobs wait already, and this one would be served last"
+        why = f"{ticket.submitter}: {most} jobs are already waiting, and this one would be served last"
         job = next(name for name, waiting in self._tickets.items() if waiting is ticket)
         if job not in self._told:
             raise SlotRefused(why)

@@ -41,7 +41,7 @@ def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
         found = json.loads(text)
         call = WrittenCall("", str(found["name"]), json.dumps(found["parameters"]))
     except (ValueError, KeyError, TypeError) as error:
-        return Reading(stages=("plain", "json"), refused=f"it is no call: {error}")
+        return Reading(stages=("plain", "json"), refused=f"not a call: {error}")
     return Reading(calls=(call,), stages=("plain", "json"))
 
 

@@ -187,7 +187,7 @@ class PinnedReplies:
         It is the job with the same name if the roles agree, otherwise a job with the same role and parent, or
         with the same role.
         """
-        assert self._first_run is not None, "only a run that departs from another asks"
+        assert self._first_run is not None, "only a run with deviations asks"
         job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
         if roles.get(job) == request.role:
             return job

@@ -109,7 +109,7 @@ class DurableRun:
 
     def _resume(self, saved: Mapping[str, Any], driver: Driver) -> None:
         run = self.run
-        assert self._stored is not None, "there is something to go on from"
+        assert self._stored is not None, "there is something to resume from"
         run.runtime.resume(saved["runtime"], map(event_of, map(json.loads, self._stored.events)))
         world = saved["world"]
         run.world.queue.items.clear()

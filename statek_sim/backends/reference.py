@@ -192,7 +192,7 @@ class ReferenceRun:
                     error = error.in_run(settled=outcome.settled, until=self.scenario.until)
         if guard is not None and guard.attempts and error is None:
             first = guard.attempts[0]
-            error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
+            error = RunError(type="NetworkForbidden", message=f"a real connection was attempted: {first}")
         return outcome, error
 
     def _run(self) -> RunOutcome:

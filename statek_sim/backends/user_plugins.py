@@ -124,20 +124,20 @@ def _is_compaction(got: object, *_asked: object) -> bool:
 _GATE_METHODS: Final = ("admit", "ended", "withdrawn")
 
 GUARD: Final = Contract(
-    expected=f"a Verdict with an action of {', '.join(_ACTIONS)} (ask: about a call), and texts",
+    expected=f"a Verdict with action {', '.join(_ACTIONS)} (ask only for a call) and strings",
     fits=_is_verdict,
     yields=(TextWanted, Wait),
     awaits=True,
 )
 READER: Final = Contract(
-    expected="a Reading of texts and WrittenCalls whose arguments are text", fits=_is_reading
+    expected="a Reading with strings, and WrittenCalls whose arguments are strings", fits=_is_reading
 )
 WATCHER: Final = Contract(
-    expected=f"None or an Advice of the kind {', '.join(_KINDS)}, with a reason", fits=_is_advice
+    expected=f"None or an Advice of kind {', '.join(_KINDS)} with a reason", fits=_is_advice
 )
-CHOOSER: Final = Contract(expected="None or a Choice of names, a task or tags", fits=_is_choice)
+CHOOSER: Final = Contract(expected="None or a Choice with names, a task or tags", fits=_is_choice)
 COMPACTOR: Final = Contract(
-    expected="None or a Compaction of messages and the name of its strategy",
+    expected="None or a Compaction with messages and its strategy's name",
     fits=_is_compaction,
     yields=(TextWanted,),
 )
@@ -148,7 +148,7 @@ ADMISSION: Final = Contract(
     expected="None, a reason as a string, or an Ask",
     fits=lambda got, *_asked: isinstance(got, str | Ask | None),
 )
-NEW_WATCHER: Final = Contract(expected="a watcher, which is called with every turn", fits=callable)
+NEW_WATCHER: Final = Contract(expected="a watcher: a callable that takes a turn", fits=callable)
 NEW_GATE: Final = Contract(
     expected="a gate with the methods `admit`, `ended` and `withdrawn`",
     fits=lambda got: all(callable(getattr(got, name, None)) for name in _GATE_METHODS),
@@ -235,8 +235,8 @@ class Plugin:
             return
         if inspect.iscoroutine(got):
             got.close()
-            expected += "; parts are plain functions"
-        shown = "None" if got is None else f"something of type {type(got).__name__!r}"
+            expected += "; plugins must be plain functions"
+        shown = "None" if got is None else f"an object of type {type(got).__name__!r}"
         raise PartBroke(f"{self._who} returned {shown}, expected {expected}")
 
     def _broke(self, error: BaseException, asked: str = "") -> PartBroke:

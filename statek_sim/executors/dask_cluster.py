@@ -38,7 +38,7 @@ WORKERS: Final = 30.0
 """Seconds to wait for a worker when the cluster has none, at the start or later."""
 LOOK: Final = 5.0
 """Seconds between two checks for workers."""
-GONE: Final = "the scheduler is gone, with the work that it had"
+GONE: Final = "the scheduler was lost, along with its work"
 IN_FLIGHT: Final = 8
 """How many tasks are sent ahead of the next result, per thread that the cluster has at the start."""
 
@@ -125,7 +125,7 @@ class DaskExecutor(Executor):
         try:
             return self._value(self._start(task))
         except KilledWorker:
-            return Killed("every worker that had the task died", "")
+            return Killed("every worker that ran the task died", "")
 
     def _value(self, future: Future) -> Any:
         """Return a task's result when it is done.

@@ -142,7 +142,7 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     if name not in VARIABLES and not name.upper().startswith(PREFIX):
         return _unprefixed(name)
     if not text:
-        return f"{name}: empty value; leave the line out to keep STATEK's default"
+        return f"{name}: empty value; omit the line to keep STATEK's default"
     try:
         StatekSettings.from_env({name: text})
     except BadSetting as error:
@@ -168,4 +168,4 @@ def _shown(text: str) -> str:
 def _unprefixed(name: str) -> str:
     prefixed = PREFIX + name.upper()
     advice = f"write {prefixed!r}" if prefixed in VARIABLES else f"expected a name with {PREFIX!r}"
-    return f"{name}: STATEK reads names without its prefix only as fields of its own .env file; {advice}"
+    return f"{name}: STATEK reads unprefixed names only from its own .env file; {advice}"

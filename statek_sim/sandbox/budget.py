@@ -185,8 +185,8 @@ class ExecutionBudget:
     def out_of_memory(self) -> NoReturn:
         """Stop code that allocated more memory than `time_limit` or the machine allows."""
         self.stop(
-            "the code asked for more memory than it may have; the likely cause is a value that grows in a loop, or a "
-            "huge repetition, range or field width"
+            "the code tried to allocate more memory than allowed; the likely cause is a value that grows in a loop, or "
+            "a huge repetition, range or field width"
         )
 
     def _out_of_iterations(self) -> NoReturn:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from statek_sim.errors import BadInput
 
 ADVICE: Final = (
-    "the reference runtime does not cover it; run these tests on the real package: "
+    "the reference runtime does not support it; run these tests on the real package: "
     "pip install 'statek[dbzero]' and pytest --statek-backend=installed"
 )
 
@@ -92,7 +92,7 @@ def _missing(module: str, name: str) -> ImportError:
     others = elsewhere(module, name)
     if others:
         return ImportError(
-            f"cannot import {name!r} from {module!r}: STATEK has it in {', '.join(others)}", name=module
+            f"cannot import {name!r} from {module!r}: in STATEK, it is in {', '.join(others)}", name=module
         )
     return NotCovered(f"{module}.{name}")
 
@@ -124,7 +124,7 @@ class StandIns(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a `StandInModule`."""
-        return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
+        return StandInModule(spec.name, "Replaces the STATEK module with this name; see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
         """Set `__version__` and `__all__` on the module `statek`; do nothing for other modules."""

@@ -478,6 +478,6 @@ def kept(value: Any, owner: str, name: str) -> Kept:
     except (AttributeError, TypeError) as refused:
         refused.add_note(
             f"{owner}.{name} cannot be {type(value).__name__} {value!r}: dbzero stores numbers, strings, bytes, dates, "
-            "times, functions of modules, its own enums, @memo objects, and collections of these"
+            "times, module-level functions, its own enums, @memo objects, and collections of these"
         )
         raise

@@ -74,10 +74,10 @@ def test_a_total_is_kept(statek_app):
     statek_app.run()
 """
 LOST = (
-    "`total` was lost: Counter cannot be stored by dbzero; `last` was lost: it was written after `total`, which dbzero "
-    "refused, so STATEK never got to it; `text` was changed: dbzero cuts texts at the first NUL; `big` was changed: "
-    "dbzero keeps integers in 64 bits, one that is larger comes back as -1; `more` was lost: it was written after "
-    "`big`, which dbzero refused, so STATEK never got to it. Store only values that dbzero keeps"
+    "`total` was lost: Counter cannot be stored by dbzero; `last` was lost: STATEK writes it after `total`, which "
+    "dbzero refused, so it was never written; `text` was changed: dbzero truncates strings at the first NUL; `big` was "
+    "changed: dbzero stores integers in 64 bits; a larger one is read back as -1; `more` was lost: STATEK writes it "
+    "after `big`, which dbzero refused, so it was never written. Store only values that dbzero keeps"
 )
 
 

@@ -89,7 +89,7 @@ def test_code_that_never_ends_is_killed_and_the_next_scenario_runs(
     assert isinstance(lost, Lost)
     assert (lost.kind, lost.reason) == (
         "NeverEnds",
-        "killed: the code ran for 1 s of processor time without an end",
+        "killed: the code was still running after 1 s of processor time",
     )
 
     assert isinstance(outcome, Ran)
@@ -102,7 +102,7 @@ def test_code_that_eats_the_machine_is_killed(peer: Peer, scenarios: dict[str, S
     assert isinstance(lost, Lost)
     assert (lost.kind, lost.reason) == (
         "OutOfMemory",
-        "killed: the code has taken more than 512 MiB of memory",
+        "killed: the code used more than 512 MiB of memory",
     )
 
 

@@ -124,7 +124,7 @@ def test_a_folder_that_is_added_after_the_start_is_searched_too(
         (
             "no_such_module:greet",
             "'no_such_module:greet' cannot be imported: ModuleNotFoundError: No module named 'no_such_module'; "
-            "run this in the folder that holds it, add that folder to PYTHONPATH, or install it there",
+            "run this in the folder that contains it, add that folder to PYTHONPATH, or install it there",
         ),
         ("desk_tools:wave", "module 'desk_tools' has no 'wave'"),
         (
@@ -134,7 +134,7 @@ def test_a_folder_that_is_added_after_the_start_is_searched_too(
         (
             "needing:greet",
             "'needing:greet' cannot be imported: ModuleNotFoundError: No module named 'no_such_library'; "
-            "install no_such_library for that interpreter, which imports needing by itself",
+            "install no_such_library in that interpreter, which imports needing itself",
         ),
         ("broken:greet", "'broken:greet' cannot be imported: ZeroDivisionError: division by zero"),
     ],

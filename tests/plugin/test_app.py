@@ -172,21 +172,21 @@ def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> Non
     [
         (
             "from statek import add_provider",
-            "statek.add_provider: the reference runtime does not cover it; run these tests on the real package: "
+            "statek.add_provider: the reference runtime does not support it; run these tests on the real package: "
             "pip install 'statek[[]dbzero]' and pytest --statek-backend=installed",
         ),
         (
             "import statek.provider_config",
-            "statek.provider_config: the reference runtime does not cover it; run *",
+            "statek.provider_config: the reference runtime does not support it; run *",
         ),
-        ("from dbzero import locked", "dbzero.locked: the reference runtime does not cover it; run *"),
+        ("from dbzero import locked", "dbzero.locked: the reference runtime does not support it; run *"),
         (
             "import dbzero as db0; db0.snapshot",
-            "dbzero.snapshot: the reference runtime does not cover it; run *",
+            "dbzero.snapshot: the reference runtime does not support it; run *",
         ),
         (
             "from statek import temporal",
-            "cannot import 'temporal' from 'statek': STATEK has it in statek.future",
+            "cannot import 'temporal' from 'statek': in STATEK, it is in statek.future",
         ),
     ],
 )

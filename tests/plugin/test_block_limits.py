@@ -39,7 +39,7 @@ def test_code_that_takes_too_long_ends_its_job_as_contained(
 
 
 def test_code_that_wants_too_much_memory_ends_its_job_as_contained(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "bytes(10**10)", "the code asked for more memory than it may have")
+    result = run(pytester, "bytes(10**10)", "the code tried to allocate more memory than allowed")
     result.assert_outcomes(passed=1)
 
 

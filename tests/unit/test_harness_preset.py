@@ -82,19 +82,17 @@ def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:
         ),
         (
             "MAX_TURNS=1",
-            "MAX_TURNS: STATEK reads names without its prefix only as fields of its own .env file; "
-            "write 'STATEK_MAX_TURNS'",
+            "MAX_TURNS: STATEK reads unprefixed names only from its own .env file; write 'STATEK_MAX_TURNS'",
         ),
         (
             "FOO=1",
-            "FOO: STATEK reads names without its prefix only as fields of its own .env file; "
-            "expected a name with 'STATEK_'",
+            "FOO: STATEK reads unprefixed names only from its own .env file; expected a name with 'STATEK_'",
         ),
         ("hello world", "'hello world': expected KEY=VALUE"),
         ("STATEK_MAX_TURNS", "'STATEK_MAX_TURNS': expected KEY=VALUE"),
         ("=5", "'=5': expected KEY=VALUE"),
         ("STATEK_LOG_LEVEL='INFO", '"STATEK_LOG_LEVEL=\'INFO": expected KEY=VALUE'),
-        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: empty value; leave the line out to keep STATEK's default"),
+        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: empty value; omit the line to keep STATEK's default"),
         ("STATEK_MAX_TURNS=-1", "STATEK_MAX_TURNS='-1': expected a whole number from 0 to 2**63 - 1"),
         (
             "STATEK_LIMIT_EXTENSION_PER_COMPLETION=nan",

@@ -125,7 +125,7 @@ def test_code_that_raises_what_nothing_catches_ends_its_job_and_no_other() -> No
     assert bad.error is not None
     assert bad.error.error_message == (
         "model-written code raised BaseException: out. STATEK's worker does not catch it "
-        "and would run the same reply again for ever"
+        "and would run the same reply again forever"
     )
 
 

@@ -72,7 +72,7 @@ def keep_a_text_each_turn(env: PyEnv, budget: ExecutionBudget, *, names: int) ->
 def test_what_a_job_keeps_from_block_to_block_is_bounded() -> None:
     env = PyEnv()
     with pytest.raises(
-        BudgetExceeded, match=r"^the job keeps more than 4,000,000 bytes of data from turn to turn"
+        BudgetExceeded, match=r"^the job keeps more than 4,000,000 bytes of data across turns"
     ):
         keep_a_text_each_turn(env, ExecutionBudget(allocation=1_000_000), names=40)
     assert len(env.local_state) == 5

@@ -253,7 +253,7 @@ def test_only_stored_classes_are_memo() -> None:
 
 def test_options_of_memo_that_mean_something_else_here_are_refused() -> None:
     with pytest.raises(
-        NotCovered, match=r"^dbzero\.memo\(immutable=\.\.\.\): the reference runtime does not cover it; "
+        NotCovered, match=r"^dbzero\.memo\(immutable=\.\.\.\): the reference runtime does not support it; "
     ):
         memo(immutable=True)
 

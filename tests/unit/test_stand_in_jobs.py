@@ -65,7 +65,7 @@ def agent() -> Any:
 @pytest.mark.usefixtures("runtime")
 def test_a_member_that_is_not_there_is_refused_by_name(name: str) -> None:
     job = create_new_job(agent())
-    with pytest.raises(NotCovered, match=rf"^Job\.{name}: the reference runtime does not cover it"):
+    with pytest.raises(NotCovered, match=rf"^Job\.{name}: the reference runtime does not support it"):
         getattr(job, name)
 
 

@@ -264,7 +264,8 @@ def test_an_offset_comes_back_in_whole_hours() -> None:
     found = kept(datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=-5, minutes=-30))))
     assert found.value.utcoffset() == timedelta(hours=-6)
     assert found.changes == (
-        "dbzero keeps of a datetime with a zone whole hours of its offset to UTC: UTC-05:30 comes back as UTC-06:00"
+        "of a datetime with a time zone, dbzero keeps only the whole hours of its UTC offset "
+        "(UTC-05:30 is read back as UTC-06:00)"
     )
 
 
@@ -340,13 +341,13 @@ def without_sandbox(code: str) -> Job:
 def test_code_that_breaks_what_statek_makes_of_code_is_remarked(code: str) -> None:
     (remark,) = finished("1.4", code).trace.of_type(StoreRemark)
     assert (remark.change, remark.name in code) == ("refused", True)
-    assert "STATEK's own calls go through that name" in remark.reason
+    assert "STATEK's own calls use this name" in remark.reason
 
 
 @pytest.mark.parametrize("code", ["import traceback\ndel traceback", "x = 'a' in globals()"])
 def test_unrestricted_code_that_looks_at_its_callers_is_remarked(code: str) -> None:
     (remark,) = without_sandbox(code).trace.of_type(StoreRemark)
-    assert remark.reason == "it shows frames and names of STATEK there, and of this project here"
+    assert remark.reason == "it shows STATEK's frames and names there, and this project's here"
     # Restricted code has neither.
     assert finished("1.4", "x = 1").trace.of_type(StoreRemark) == []
 

@@ -57,7 +57,7 @@ def test_waiting_for_what_no_timer_brings_is_an_error_and_not_a_hang() -> None:
 
     with pytest.raises(
         AsyncToolStuck,
-        match=r"^an async tool awaits something that virtual time cannot bring \(sockets, threads and subprocesses",
+        match=r"^an async tool awaits something that never happens in virtual time \(sockets, threads and subprocesses",
     ):
         run_virtual(stuck())
 

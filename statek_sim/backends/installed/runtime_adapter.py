@@ -272,10 +272,8 @@ def _hint(module: str, error: Exception) -> str:
     """Return advice for a missing module, or an empty string for a module that raises when imported."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
-            return (
-                "; run this in the folder that holds it, add that folder to PYTHONPATH, or install it there"
-            )
-        return f"; install {error.name} for that interpreter, which imports {module} by itself"
+            return "; run this in the folder that contains it, add that folder to PYTHONPATH, or install it there"
+        return f"; install {error.name} in that interpreter, which imports {module} itself"
     return ""
 
 

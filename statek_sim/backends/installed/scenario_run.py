@@ -259,12 +259,10 @@ class Watchdog:
 
     def _look(self, *_: object) -> None:
         if _memory() - self._at_first > MOST_BYTES:
-            self._lost(
-                "OutOfMemory", f"killed: the code has taken more than {MOST_BYTES // 2**20} MiB of memory"
-            )
+            self._lost("OutOfMemory", f"killed: the code used more than {MOST_BYTES // 2**20} MiB of memory")
         elif _seconds() - self._begun > MOST_SECONDS:
             self._lost(
-                "NeverEnds", f"killed: the code ran for {MOST_SECONDS:g} s of processor time without an end"
+                "NeverEnds", f"killed: the code was still running after {MOST_SECONDS:g} s of processor time"
             )
 
 

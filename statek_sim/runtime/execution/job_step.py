@@ -421,7 +421,7 @@ class StepsInFlight:
 def _ran_away(job: Job, max_steps: int) -> str:
     in_warmup = job.awaited_result is not None and job.life.status is JobStatus.WARMING_UP
     advice = (
-        "The job waits in warmup, where this version of STATEK runs the block again without a pause: let the job "
+        "The job is waiting in warmup, where this STATEK version reruns the block without a pause: make the job "
         "wait in a reply, or for a shorter time"
         if in_warmup
         else "Set a limit for the job, stop the run with `until`, or increase max_steps"

@@ -341,14 +341,16 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
     """Yield a remark for each part of the code whose result differs in STATEK."""
     for name in sorted(block.binds & _REWRITTEN_TO):
-        why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
+        why = (
+            "STATEK's own calls use this name: in STATEK, later code fails, or calls whatever was bound to it"
+        )
         yield Remark(name, "refused", why)
     for name in () if restricted else _FRAMES_SHOWN:
         if name in source:
             yield Remark(
                 name.rstrip("("),
                 "changed",
-                "it shows frames and names of STATEK there, and of this project here",
+                "it shows STATEK's frames and names there, and this project's here",
             )
 
 
@@ -478,11 +480,11 @@ def contained_reason(error: BaseException) -> str:
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return (
             f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker process, with every "
-            "job in it, and the next one runs the same reply again"
+            "job in it, and the next process runs the same reply again"
         )
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
-        "and would run the same reply again for ever"
+        "and would run the same reply again forever"
     )
 
 

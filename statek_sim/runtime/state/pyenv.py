@@ -242,8 +242,8 @@ def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
-            f"the job keeps more than {limit:,} bytes of data from turn to turn; the likely cause is a list or text "
-            "that every turn makes longer"
+            f"the job keeps more than {limit:,} bytes of data across turns; the likely cause is a list or string "
+            "that grows every turn"
         )
 
 

@@ -28,7 +28,7 @@ MOST_CALLBACKS: Final = 100_000
 
 
 STUCK: Final = (
-    "an async tool awaits something that virtual time cannot bring "
+    "an async tool awaits something that never happens in virtual time "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
 """The error message for an async tool that can never continue."""

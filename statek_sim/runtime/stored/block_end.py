@@ -45,12 +45,12 @@ class Remark:
 def took_for_equal(name: str, old: object, value: object) -> Remark:
     """Return the remark for a name whose new value STATEK does not write, because it equals the old value."""
     if isinstance(old, List) and isinstance(value, List):
-        why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
+        why = "dbzero's != returns False for two lists of different lengths, so STATEK keeps the old one"
         return Remark(name, "lost", f"its new value was not written: {why}")
     if hasattr(old, ALIKE):
         why = (
-            "STATEK takes two futures of one tool for equal if their `deps` are, and keeps the old one: give the new "
-            "one another name"
+            "STATEK treats two futures from one tool as equal if their `deps` are, and keeps the old one: use "
+            "another name for the new one"
         )
         return Remark(name, "lost", f"its new value was not written: {why}")
     why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
@@ -73,13 +73,13 @@ def refused_because(error: Exception) -> str:
     if not head and kind:
         return f"{kind} cannot be stored by dbzero"
     if isinstance(error, UnicodeEncodeError):
-        return "dbzero stores no lone surrogates, the text comes back empty"
+        return "dbzero does not store lone surrogates; the string is read back empty"
     if text == "int too big to convert":
-        return "dbzero keeps integers in 64 bits, one that is larger comes back as -1"
+        return "dbzero stores integers in 64 bits; a larger one is read back as -1"
     if "negative int to unsigned" in text:
         return "dbzero cannot hash a negative integer in a set"
     if "hash function" in text:
-        return "dbzero has no hash for this kind of key, negative integers included"
+        return "dbzero cannot hash this kind of key, nor negative integers"
     if "Lambda" in text or "function attributes" in text:
         return "a function or lambda written by the model cannot be stored by dbzero"
     return f"dbzero refuses it: {text}"
@@ -88,7 +88,7 @@ def refused_because(error: Exception) -> str:
 def written_after(name: str, culprit: str) -> Remark:
     """Return the remark for a name that is lost because STATEK writes it after `culprit`, whose value is refused."""
     return Remark(
-        name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
+        name, "lost", f"STATEK writes it after `{culprit}`, which dbzero refused, so it was never written"
     )
 
 
@@ -221,11 +221,11 @@ def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Rema
 def _of_use(node: ast.AST, kinds: Mapping[str, type]) -> Remark | None:
     match node:
         case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()) if kinds.get(name) is list:
-            why = "it makes a longer List, which STATEK takes for the old one and does not write"
+            why = "it makes a longer List, which STATEK treats as equal to the old one and does not write"
             return Remark(f"{name} +=", "lost", why)
         case ast.Attribute(value=ast.Name(id=name), attr=method) if name in kinds:
             kind, there = kinds[name], _STORED[kinds[name]]
             if hasattr(kind, method) and not hasattr(there, method):
-                why = f"a kept {kind.__name__} is dbzero's {there.__name__}, which has no {method}"
+                why = f"a stored {kind.__name__} is dbzero's {there.__name__}, which has no {method}"
                 return Remark(f"{name}.{method}", "refused", why)
     return None

@@ -207,7 +207,7 @@ def _text(value: str, late: Damage) -> str:
         return ""
     if "\0" not in value:
         return shared(value) if len(value) == 1 else value
-    late.changes = late.changes or "dbzero cuts texts at the first NUL"
+    late.changes = late.changes or "dbzero truncates strings at the first NUL"
     return stored_text(value)
 
 
@@ -241,7 +241,7 @@ def _class(value: type, late: Damage) -> type:
         return loaded(value)
     except RuntimeError:
         late.changes = (
-            late.changes or "dbzero finds no class of that name when it is read, which crashes the job"
+            late.changes or "dbzero finds no class with that name when reading it, which crashes the job"
         )
         return value
 

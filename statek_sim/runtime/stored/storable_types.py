@@ -435,10 +435,10 @@ def why_datetime_changed(value: datetime, found: datetime) -> str:
     """Describe how dbzero changed a datetime; an empty string if nothing visible changed."""
     changes = []
     if value.utcoffset() != found.utcoffset():
-        changes.append(f"whole hours of its offset to UTC: {value.tzinfo} comes back as {found.tzinfo}")
+        changes.append(f"the whole hours of its UTC offset ({value.tzinfo} is read back as {found.tzinfo})")
     if value.microsecond != found.microsecond:
-        changes.append("milliseconds of its microseconds")
-    return f"dbzero keeps of a datetime with a zone {' and '.join(changes)}" if changes else ""
+        changes.append("the milliseconds")
+    return f"of a datetime with a time zone, dbzero keeps only {' and '.join(changes)}" if changes else ""
 
 
 _DIGITS: Final = 17
@@ -463,5 +463,8 @@ def why_decimal_changed(value: Decimal, found: Decimal) -> str:
         return ""
     _, _, exponent = value.as_tuple()
     if isinstance(exponent, int) and exponent > 0:
-        return f"dbzero forgets that the exponent is positive: Decimal('{value}') comes back as Decimal('{found}')"
-    return "dbzero keeps seventeen digits of a decimal"
+        return (
+            f"dbzero does not store that the exponent is positive: Decimal('{value}') is read back as "
+            f"Decimal('{found}')"
+        )
+    return "dbzero stores only seventeen digits of a decimal"
