@@ -218,7 +218,7 @@ class People:
         self._open: dict[str, tuple[Question, Settle]] = {}
 
     def asked(self, question: Question, reply: Settle) -> None:
-        """Add a question; `reply` is called when an event of the scenario answers it."""
+        """Add a question; `reply` is called when one of the scenario's events answers it."""
         self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
@@ -236,8 +236,8 @@ class People:
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
         raise NotAsked(
-            f"at {at:g} s a person answers job {event.target!r}, which has no open {meant} then; move the "
-            "event to a second at which a question is open"
+            f"at {at:g} s, a person answers job {event.target!r}, which has no open {meant} at that time; "
+            "move the event to a time when a question is open"
         )
 
     def check_answered(self) -> None:
@@ -304,7 +304,7 @@ class ScriptedTools:
         return McpServer(served(self._on_servers[name]), name=name, faults=faults, listed=text.listed)
 
     def served_tools(self) -> tuple[ServedTool, ...]:
-        """Return all tools of the scenario for one MCP server; raises `BadInput` if two tools have the same name."""
+        """Return all of the scenario's tools for one MCP server; raises `BadInput` if two tools have the same name."""
         on_servers = [tool for tools in self._on_servers.values() for tool in tools]
         return served([*self.tools, *on_servers])
 

@@ -48,7 +48,7 @@ class ToolUses(tuple[ToolUse, ...]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppJob:
-    """The current state of a job. Fields are named as in `JobRecord`.
+    """A job's current state. Fields are named as in `JobRecord`.
 
     `stop` is why the last unit of work ended (exit, final, the name of a limit, crash, warmup or contained),
     or None while the job continues. `exit` and `locals` hold plain values if possible, otherwise the text

@@ -25,7 +25,7 @@ class AnsweredCall:
     """An answered and metered LLM call: the request, the raw answer and STATEK's counts.
 
     The messages are in the trace: a call has all messages that its `LLMRequested` event kept and added.
-    Prices are those of `provider`, which STATEK takes from the model string, else from the agent's PROVIDER,
+    `provider` determines the prices; STATEK takes it from the model string, else from the agent's PROVIDER,
     else the default (behaviour 11). `turn` counts all of the job's calls from 1, answered or not.
     """
 
@@ -66,7 +66,7 @@ class CallLog:
         )
 
     def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
-        """Yield a job's calls, one for each of its `turns`; the prices of `provider` apply."""
+        """Yield a job's calls, one for each of its `turns`, with the prices of `provider`."""
         seen = iter(self._seen[job])
         for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))

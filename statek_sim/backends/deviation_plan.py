@@ -134,7 +134,7 @@ def with_moved_events(scenario: Scenario) -> Scenario:
         return scenario
     if max(moves) > len(scenario.events):
         raise BadScenario(
-            f"{scenario.place}: deviations: cannot move event {max(moves)}; the scenario has {len(scenario.events)}"
+            f"{scenario.place}: deviations: cannot move event {max(moves)}; number of events: {len(scenario.events)}"
         )
     moved = tuple(
         event.model_copy(update={"at": moves[number], "after": None}) if number in moves else event

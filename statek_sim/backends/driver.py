@@ -106,7 +106,7 @@ class Side(Protocol):
 
 
 class Driver:
-    """Executes the actions of a scenario's application on a runtime.
+    """Executes a scenario application's actions on a runtime.
 
     Call `prepare` first, then `remember` in a process that resumes, then `begin`. The runtime calls
     `tool_returned` after each tool call. Call `check_finished` at the end. `done` holds the names of past

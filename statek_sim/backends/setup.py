@@ -142,7 +142,7 @@ def world_for(
     changed: Callable[[str, str], None],
     before: Callable[[], None] | None = None,
 ) -> World:
-    """Return the world at the start of a run; `changed` and `before` are the callbacks of `World`."""
+    """Return the world at the start of a run; `changed` and `before` are passed to `World`."""
     queue = written_world.queue
     items = [
         WorkItem(item.id, ItemStatus(item.status), item.owner)

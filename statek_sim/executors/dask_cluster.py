@@ -40,7 +40,7 @@ LOOK: Final = 5.0
 """Seconds between two checks for workers."""
 GONE: Final = "the scheduler was lost, along with its work"
 IN_FLIGHT: Final = 8
-"""How many tasks are sent ahead of the next result, per thread that the cluster has at the start."""
+"""How many tasks are sent ahead of the next result, per thread in the cluster at the start."""
 
 
 class DaskExecutor(Executor):
@@ -208,7 +208,7 @@ def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
 
 
 def do_piece(function: bytes, arguments: tuple[Any, ...], code: str) -> bytes | OtherCode:
-    """Return the pickled result of a task, or a refusal if this worker's code differs from the client's `code`."""
+    """Return a task's pickled result, or a refusal if this worker's code differs from the client's `code`."""
     if code_here() != code:
         return OtherCode(code_here())
     with _ONE_AT_A_TIME:

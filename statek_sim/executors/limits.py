@@ -19,8 +19,8 @@ GARBAGE: Final = (50_000, 20, 20)
 """Garbage collection thresholds while many long-lived objects are loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
 """Garbage collection thresholds while scenarios run, after earlier objects were frozen. With such a low
-threshold, garbage is still in the processor's caches when it is collected; a threshold of 50,000 takes
-an eighth more time.
+threshold, garbage is still in the processor's caches when it is collected; a threshold of 50,000 makes
+runs an eighth slower.
 """
 
 

@@ -25,7 +25,7 @@ _KNOWN_SIZE: Final = 1024
 
 
 RULE_IN_USE: Final[ContextVar[ExtensionRule]] = ContextVar("statek_sim_rule", default=ExtensionRule.ADDITIVE)
-"""The rule of a harness that was created without one."""
+"""The extension rule for harnesses that were created without one."""
 
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.

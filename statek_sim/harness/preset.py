@@ -19,10 +19,10 @@ from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
 from statek_sim.input_files import why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
-"""Folder of the built-in presets."""
+"""Folder that contains the built-in presets."""
 
 BUILT_IN: Final = ("default", "local", "interactive", "batch")
-"""Names of the built-in presets, with the values printed in document "Harness Policies"."""
+"""Names of the built-in presets, with the values printed in "Harness Policies"."""
 
 MAX_BYTES: Final = 1_000_000
 """Maximum preset file size in bytes; real presets have only a few lines."""

@@ -41,7 +41,7 @@ class MeteredSubject(HarnessSubject, Protocol):
 
 
 class BasisHarness(LLM_Harness):
-    """Compares the token limit with the count selected by `basis`; otherwise like STATEK's harness.
+    """A harness that compares the token limit with the count selected by `basis`, and is otherwise like STATEK's.
 
     Whatever the basis, raising the difficulty extends the limit by STATEK's usage estimate (behaviour 4.3).
     """

@@ -163,7 +163,7 @@ def _binding_key(thing: Any) -> str:
 
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
-    """Bind the current job to the context for some strings and stored objects; it also reads those for subsets."""
+    """Bind the current job to the context for these strings and stored objects; it can also read those of subsets."""
     job: Any = get_current_job()
     if job is None:
         raise RuntimeError("init_shared_context requires a current job")

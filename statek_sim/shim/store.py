@@ -163,7 +163,7 @@ def current_store() -> Store:
 
 @contextmanager
 def opened_store() -> Iterator[Store]:
-    """Open an empty store inside the `with` statement, in place of any currently open store."""
+    """Open an empty store inside the `with` statement, replacing any currently open store."""
     before, _Current.store = _Current.store, Store()
     try:
         yield _Current.store

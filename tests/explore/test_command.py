@@ -195,7 +195,7 @@ def test_bad_input_is_told_in_one_line(
         ("{fault: '429'}", "fault requires job"),
         ("{lose: 3, to_event: 3}", "to_event must be before the event after which the worker dies"),
         ("{limit: max_turns, value: 1, first: main}", "first is allowed with choose, not with limit"),
-        ("{move: 3, to: 1}", "cannot move event 3; the scenario has 0"),
+        ("{move: 3, to: 1}", "cannot move event 3; number of events: 0"),
     ],
 )
 def test_deviations_that_make_no_sense_are_bad_input(

@@ -228,7 +228,7 @@ def test_what_the_toolkit_refuses_is_a_failure(tmp_path: Path, monkeypatch: pyte
     found = explored(tmp_path, samples.WAITS, Bounds(kinds=("moves",)))
     (failure,) = found.failures
     assert failure.invariant == "the-runtime-survives"
-    assert failure.message.endswith("cannot move event 7; the scenario has 1")
+    assert failure.message.endswith("cannot move event 7; number of events: 1")
     assert found.proven["moves"] == Count(1, 1)
 
 

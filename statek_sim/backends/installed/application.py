@@ -289,7 +289,7 @@ def opened(
     clock: VirtualClock,
     seed: int,
 ) -> Iterator[InstalledApplication]:
-    """Open the installed STATEK for one test; all changes are undone at the end of the block."""
+    """Open the installed STATEK for one test; all changes are undone when the block ends."""
     with ExitStack() as stack:
         stack.enter_context(isolated(settings, limits))
         stack.enter_context(plain_dates())
@@ -301,7 +301,7 @@ def opened(
 
 
 PREFIX: Final = "statek-test"
-"""The name of the prefix in which the store is opened for a test; the test may open others."""
+"""Name of the prefix in which a test's store is opened; the test may open others."""
 
 
 _CACHED: Final = (

@@ -268,7 +268,7 @@ class Spelling:
 
 
 _CHANGING: Final = (str, Decimal, datetime)
-"""Classes of values that the store may change silently."""
+"""Types whose values the store may change silently."""
 
 
 class StoredNames:

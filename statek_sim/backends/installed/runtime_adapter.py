@@ -52,7 +52,7 @@ class InstalledSide:
         self._start_jobs: list[StartJobs] = []
         utils.run_jobs_loop = self._loop_begins
         self.fresh = False
-        """Whether this process opened the store of a dead worker and has done nothing since."""
+        """Whether this process opened a dead worker's store and has done nothing since."""
 
     @property
     def now(self) -> float:

@@ -105,7 +105,7 @@ class ExternalEvent:
 
 @dbzero.memo
 class FutureResult(StatekFuture):
-    """A future of the world's tools. It needs no dependencies: STATEK polls its condition."""
+    """A future returned by the world's tools. It needs no dependencies, because STATEK polls its condition."""
 
     def __init__(self, deps: object, state_num: int) -> None:
         super().__init__(deps=None, state_num=state_num)

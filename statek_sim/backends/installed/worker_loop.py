@@ -149,7 +149,7 @@ async def let_others_run() -> None:
 
 
 def install_wall_clock(now: Callable[[], float]) -> None:
-    """Make `date` and `datetime` return the moment `now()` virtual seconds after the start of the run."""
+    """Make `date` and `datetime` return the time `now()` virtual seconds after the run started."""
 
     def wall(zone: datetime.tzinfo | None = None) -> datetime.datetime:
         moment = EPOCH + datetime.timedelta(seconds=now())

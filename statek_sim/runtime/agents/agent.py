@@ -87,7 +87,7 @@ def _is_internal(function: Callable[..., Any]) -> bool:
 
 
 class InDialog(Protocol):
-    """The part of a job that reminders read."""
+    """The part of a job that reminders use."""
 
     def dialog_length(self) -> int:
         """Return the number of messages exchanged between user and agent."""
@@ -108,8 +108,8 @@ class RecurringReminder:
 class DialogAgent(Agent):
     """An agent that talks to one user through `send_message(body, media=None)`.
 
-    Its jobs use MD_DIALOG unless the metadata set another `CHAT_STYLE`. `answer(body)` sends and exits;
-    `add_answer_tool=False` omits it.
+    Its jobs use MD_DIALOG unless the metadata set another `CHAT_STYLE`. The tool `answer(body)` sends a
+    message and exits; `add_answer_tool=False` omits it.
     """
 
     def __init__(

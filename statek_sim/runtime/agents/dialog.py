@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
-    """Send the dialog part of a reply with the agent's `send_message`; raises TypeError if the agent has none.
+    """Send a reply's dialog text with the agent's `send_message`; raises TypeError if the agent has none.
 
     If `send_message` is async, the generator yields each task that must finish before it continues.
     """

@@ -35,7 +35,7 @@ WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
     """Split warmup code into blocks and drop blank ones; tool calls get the ids STATEK-001, STATEK-002, ...
 
-    A string is split at separator lines (`# ----------`); each string of a sequence is one block.
+    A string is split at separator lines (`# ----------`); each string in a sequence is one block.
     `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4
     do not. Raises SyntaxError or ValueError with STATEK's messages for an invalid line.
     """
@@ -47,7 +47,7 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
 
 
 def _block_text(block: str | CodeBlock) -> str:
-    """Return the source of a block; raises `BadInput` for a `CodeBlock` with tool calls or metadata."""
+    """Return a block's source; raises `BadInput` for a `CodeBlock` with tool calls or metadata."""
     if isinstance(block, CodeBlock):
         if block.tool_calls or block.metadata:
             raise BadInput(

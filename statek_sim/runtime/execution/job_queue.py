@@ -25,7 +25,7 @@ observed in dbzero; `shuffled`: in a random order that depends on the seed.
 
 
 class Named(Protocol):
-    """The part of a job that `Rounds` reads."""
+    """The part of a job that `Rounds` uses."""
 
     @property
     def id(self) -> str:
@@ -238,7 +238,7 @@ class WaitingRoom:
         return bool(self._polled)
 
     def check_all(self) -> None:
-        """Make the next pass check the condition of every waiting job, as a new worker process does."""
+        """Make the next pass check every waiting job's condition, as a new worker process does."""
         self._to_check = dict(self._jobs)
 
     def candidates(self) -> list[Job]:

@@ -56,7 +56,7 @@ def fail_warmup(job: Job, error: Exception) -> None:
 
 
 def next_warmup_block(job: Job) -> bool:
-    """Advance the job to its next warmup block, or start the job after the last block; return True in that case."""
+    """Advance the job to its next warmup block; after the last block, start the job and return True."""
     following = (job.warmup_block_num or 0) + 1
     if following < len(job.job_def.blocks):
         job.warmup_block_num = following

@@ -7,7 +7,7 @@ release:
 - each `await` in a tool happens at its own time, and other jobs run in between;
 - calls return last in, first out: a finished tool continues only after the tools awaited later have finished;
 - a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
-- about 50 jobs can await async tools at once; a further job gets a RecursionError.
+- about 50 jobs can await async tools at the same time; one more gets a RecursionError.
 
 The waits here are also calls on one stack. A run that reaches its time limit while a tool is awaited
 therefore cannot continue and raises `StoppedInTool`.
@@ -31,7 +31,9 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
 
 MOST_NESTED: Final = 53
-"""Maximum number of async tools awaited at once; STATEK is limited by Python's stack (checked with 1.4.2 on 3.11)."""
+"""Maximum number of async tools awaited at the same time; STATEK is limited by Python's stack (checked with
+1.4.2 on 3.11).
+"""
 
 MOST_TIMERS: Final = 200_000
 """Maximum consecutive async tool timers without a step of any job; after that, a tool counts as never

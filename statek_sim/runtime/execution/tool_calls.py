@@ -76,7 +76,7 @@ class AfterCalls:
 def run_regular_calls(
     job: Job, toolbox: Toolbox, calls: Sequence[CallSpec], log_item: ExecutionItem | None
 ) -> None:
-    """Run all calls except `python_cli` in order, and write each result or error into its slot of the tool log."""
+    """Run all calls except `python_cli` in order, and write each result or error into its slot in the tool log."""
     if log_item is not None:
         log_item.tool_log = ["" for _ in calls]
     for position, call in enumerate(calls):

@@ -176,9 +176,9 @@ def statek_ctx_set(**values: Any) -> None:
 
 
 def statek_ctx_get(*key_and_default: Any) -> Any:
-    """Return the current job's value of a name, or the default.
+    """Return the current job's value for a name, or the default.
 
-    Raises an error for a missing name without a default.
+    Raises an error if the name is missing and no default is given.
     """
     _one_or_two("statek_ctx_get", key_and_default)
     return _looked_up(current_context(), key_and_default, "Statek execution context not found")
@@ -405,7 +405,7 @@ def list_of_examples(start_index: int = 0, limit: int = 10, **kwargs: Any) -> No
 
 @tool(system=True)
 def show_example(example_id: int | None = None, **kwargs: Any) -> None:
-    """Print an example, the one of the variable `default_example_id` if no id is given."""
+    """Print an example; without an id, the one in the variable `default_example_id`."""
     if example_id is None and not [*find_locals(var_name="default_example_id")]:
         print("# Example not found")
     else:
@@ -414,7 +414,7 @@ def show_example(example_id: int | None = None, **kwargs: Any) -> None:
 
 @tool(system=True)
 def list_of_documents(topic: Any = None, start_index: int = 0, limit: int = 25, **kwargs: Any) -> None:
-    """Print the topics, or the documents of a topic."""
+    """Print the topics, or the documents on a topic."""
     _found_none("list_of_documents", "documents_dir")
 
 

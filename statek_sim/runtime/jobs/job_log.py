@@ -121,7 +121,7 @@ class Keeping:
             )
 
     def predict_losses(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Record what STATEK would lose of the names bound since `before`; with a store, do nothing."""
+        """Record which names bound since `before` STATEK would lose; with a store, do nothing."""
         if not self._job.py_env.stores:
             self.remark(predict_losses(before, after), PREDICTED_RELEASE)
 

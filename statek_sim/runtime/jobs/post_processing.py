@@ -48,7 +48,7 @@ class PostProcessor(ABC):
 
 @dataclass(eq=False)
 class FinalCheck(PostProcessor):
-    """Lets the model reconsider an early final answer: once per job, before `max_llm_actions` actions."""
+    """Makes the model reconsider an early final answer, once per job, until it has taken `max_llm_actions` actions."""
 
     max_llm_actions: int = 3
 

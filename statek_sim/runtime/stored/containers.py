@@ -89,7 +89,7 @@ NOTHING: Final = object()
 
 
 class Damage(list[Exception]):
-    """Collects the errors of damaged parts while the other parts of a value are stored."""
+    """Collects the errors for damaged parts while the rest of a value is stored."""
 
     changes = ""
     copied = 0
@@ -792,7 +792,7 @@ class _Members(_Collection):
         return self._is_within(other)
 
     def issuperset(self, other: Value) -> bool:
-        """Return whether every member of the other is a member."""
+        """Return whether every member of the other set is also a member of this one."""
         return self._items.keys() >= _members(other).keys()
 
     def isdisjoint(self, other: Value) -> bool:
@@ -838,7 +838,7 @@ class Set(_Members):
         return (read(self._items[plain]) for plain in unchanged(self._items, _changed))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
-        """Return the members of exactly one of the two sets, in an order that is independent of hash seeds."""
+        """Return the members of exactly one of the two sets, in an order that does not depend on hash seeds."""
         theirs = _members(other)
         return [item for item in mine if item not in theirs] + [
             item for item in theirs if item not in self._items

@@ -181,7 +181,7 @@ def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in the iteration order of a `std::unordered_map` after inserting them in order."""
+    """Return names in the order in which a `std::unordered_map` iterates after inserting them in order."""
     found: list[str] = []
     sizes = iter(_SIZES)
     size = next(sizes)

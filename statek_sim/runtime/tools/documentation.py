@@ -232,7 +232,7 @@ def _properties(kind: type) -> Iterator[Described]:
 
 
 def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], bool]:
-    """Return a function that returns whether `agent` may see a name, based on the lines of a STATEK-ACL section.
+    """Return a function that returns whether `agent` may see a name, based on the lines in a STATEK-ACL section.
 
     Lines have the forms `+name`, `-name`, `+prefix*` and `+name: Agent, ...`; the last matching line decides.
     """

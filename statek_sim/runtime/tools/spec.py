@@ -209,9 +209,9 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
 
 
 def tool_variant(text: str) -> str:
-    """Return the `tool` variant of a text such as `VARIANTS/:default text/tool:tool text`, else the default variant.
+    """Return the `tool` variant of a string such as `VARIANTS/:default text/tool:tool text`, else the default variant.
 
-    A text that does not start with `VARIANTS/` is returned unchanged.
+    A string that does not start with `VARIANTS/` is returned unchanged.
     """
     body = text.lstrip()
     if not body.startswith(_VARIANTS):
