@@ -25,6 +25,7 @@ from statek_sim.runtime.task import named_job
 from statek_sim.scriptable import ScriptableLLM
 from statek_sim.semantics import profile_named
 from statek_sim.shim.jobs import BROUGHT
+from statek_sim.shim.settings import hidden_environment
 from statek_sim.shim.store import opened_store
 from statek_sim.shim.tools import registry_restored
 from statek_sim.shim.worker import StoredObjects
@@ -52,6 +53,7 @@ def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
         get_llm_harness.simulated(lab.harness),
         opened_store(),
         registry_restored(),
+        hidden_environment(),
     ):
         keep = partial(lab.runtime.keep_in, beside=StoredObjects())
         yield StatekApp(ReferenceApplication(lab.runtime, named_job, keep), lab.llm)

@@ -7,6 +7,7 @@
     |   +-- BadPolicy            a gate policy file; the message starts with `path:line`
     |   +-- BadCassette          a cassette file; the message starts with `path:line`
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
+    |   +-- NotAnAgent           a job is created for something that is not an agent
     |   +-- BadStore             a store of jobs or sessions; the message starts with its address
     |       +-- NoSuchRun        no run or session with this name
     |       +-- Damaged          the stored data differs from what was saved
@@ -83,6 +84,10 @@ class BadCassette(BadInput):
 
 class BadTool(BadInput, TypeError):
     """A tool, subtask or error handler breaks its protocol. This is also a `TypeError`, as in STATEK."""
+
+
+class NotAnAgent(BadInput, AttributeError):
+    """A job is created for something that is not an agent. This is also an `AttributeError`, as in STATEK."""
 
 
 class TransitionError(StatekSimError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import astuple
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from statek_sim import errors
 from statek_sim.errors import BadSetting
@@ -44,6 +44,9 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
     __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")
 
+    limits_type: ClassVar[type[HarnessLimits]] = HarnessLimits
+    """The class of the limits, which validates them."""
+
     def __init__(
         self,
         max_turns: int | None,
@@ -61,7 +64,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         """
         self._has_own_rule = rule is not None
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
-        self._limits = HarnessLimits(*limits, limit_extension_per_completion)
+        self._limits = self.limits_type(*limits, limit_extension_per_completion)
         self._unlimited = all(limit is None for limit in limits)
         try:
             self._rule = RULE_IN_USE.get() if rule is None else ExtensionRule(rule)

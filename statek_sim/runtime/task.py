@@ -76,7 +76,7 @@ def new_job(
             copy_locals(code, copied, names)
     return current_runtime().create_job(
         agent,
-        shared_vars={**copied, **(shared_vars or {})},
+        shared_vars={**copied, **dict(shared_vars or {})},
         parent_job=parent_job,
         warmup_code=warmup_code,
         chat_style=style,

@@ -113,6 +113,9 @@ class Agent(runtime.Agent):
     def prompt(self) -> str:  # type: ignore[override]  # made of a field of STATEK's
         """The system prompt as text."""
         check_reader(self, "prompt")
+        return self._intro()
+
+    def _intro(self) -> str:
         return "" if self._system_prompt is None else self._system_prompt.intro
 
     @property
@@ -165,6 +168,7 @@ class Agent(runtime.Agent):
         **kwargs: Any,
     ) -> str:
         """Return the prompt with `{name}` placeholders filled, if there are any values for them."""
+        self._intro()  # raises an error that a property would hide
         return super().system_prompt(task_difficulty, {**(job_params or {}), **kwargs})
 
     # -- the application's interface ---------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from types import FunctionType
 from typing import Any, Final, TypeVar
@@ -20,7 +19,6 @@ from statek_sim.runtime.agents.dialog import (
     chat_responses,
     count_llm_actions,
     dialog_of,
-    faces_user,
 )
 from statek_sim.runtime.agents.history import language_texts, notification_call_id
 from statek_sim.runtime.execution.job_registry import copies_are_equal
@@ -41,11 +39,12 @@ from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_f
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state import futures, pyenv, status
 from statek_sim.runtime.state.access import FULL, attribute, current_access, missing, stored_member
-from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, UserLogItem, job_members
+from statek_sim.runtime.state.chat_log import NotificationLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
+from statek_sim.shim import job_times
 from statek_sim.shim.chat_history import ChatHistoryItem, chat_history
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import (
@@ -213,8 +212,13 @@ class AppJob(Job):
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register a cleanup handler that runs if the job dies; the store refuses a handler that cannot be imported."""
+        _ = error_handler.__name__  # STATEK's store reads it
         attribute(error_handler)
         super().add_error_handler(error_handler, context)
+
+    def bind_critical_error_context(self, context: object) -> None:
+        """Register the agent's `critical_error_handler` for `context`, in place of that for the previous input."""
+        self.error_handlers.bind_latest_input(self.agent.get_adapter("critical_error_handler"), context)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
         """Run every registered handler; a provider's error is passed as the HTTP client's exception."""
@@ -226,6 +230,28 @@ class AppJob(Job):
     def job_status(self) -> Any:
         """The status."""
         return self.status
+
+    def set_status(self, new_status: Any) -> None:
+        """Set the status; every change is allowed."""
+        target = status.JobStatus[str(new_status)]
+        reason = "final" if self.exit is None else "exit"
+        self.life.stop_reason = reason if target is status.JobStatus.DONE else None
+        self.life.set(target)
+
+    def has_more_warmup_blocks(self) -> bool:
+        """Return whether blocks of warmup code follow the current one."""
+        return (self.warmup_block_num or 0) < len(self.job_def.blocks) - 1
+
+    @property
+    def last_chat_log_item(self) -> Any:
+        """The newest item of the chat log, or None."""
+        return self.job_log.last
+
+    @property
+    def logs_path(self) -> str | None:
+        """The folder for logs in the settings; the reference runtime writes none."""
+        path: str | None = _runtime().settings.logs_path
+        return path
 
     @property
     def model(self) -> Any:
@@ -276,21 +302,11 @@ class AppJob(Job):
             return False
         return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
 
-    def get_response_times(self) -> list[tuple[datetime, float | None]]:
-        """Return each user message's time, and the seconds until the next text for the user."""
-        times: list[tuple[datetime, float | None]] = []
-        waiting: list[int] = []
-        for item in self.chat_log:
-            if isinstance(item, str | UserLogItem):
-                if item if isinstance(item, str) else item.message:
-                    waiting.append(len(times))
-                    times.append((self.created_at if isinstance(item, str) else item.timestamp, None))
-            elif isinstance(item, LLM_LogItem) and waiting and faces_user(self, item):
-                for index in waiting:
-                    time = times[index][0]
-                    times[index] = (time, (item.timestamp - time).total_seconds())
-                waiting = []
-        return times
+    get_response_times = job_times.get_response_times
+    get_llm_response_times = job_times.get_llm_response_times
+    get_llm_initial_step_size = job_times.get_llm_initial_step_size
+    get_llm_step_sizes = job_times.get_llm_step_sizes
+    tokens_per_sec = job_times.tokens_per_sec
 
     def iter_notification_log_items(self) -> Iterator[tuple[str, NotificationLogItem]]:
         """Yield the delivered notifications, each preceded by the id of the call that shows it to the model."""

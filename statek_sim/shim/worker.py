@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.execution.runtime import current_runtime
@@ -16,31 +15,28 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import bound_context
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.state.tool_loop import in_event_loop
 from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.shim.agents import Agent, Metadata
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage
 from statek_sim.shim.memo import stored_names
 from statek_sim.shim.queries import Tag
+from statek_sim.shim.settings import use_settings
 from statek_sim.shim.store import current_store
 from statek_sim.shim.tools import registered
 
 
-def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing, because the test has already created the runtime.
+def init(settings: Any = None, restricted: bool = True) -> None:
+    """Use `settings`, except for their limits; the test has already created the runtime.
 
-    Raises `NotCovered` for settings or `restricted=False`.
+    Raises `NotCovered` for `restricted=False`.
     """
     current_store()
-    if settings is not None or not restricted:
-        raise NotCovered(
-            "statek.init with settings, or unrestricted; the test's marker sets limits and presets"
-        )
-
-
-def get_statek_settings() -> StatekSettings:
-    """Return the settings of the test's runtime."""
-    return current_runtime().settings
+    if not restricted:
+        raise NotCovered("statek.init(restricted=False)")
+    if settings is not None:
+        use_settings(settings)
 
 
 def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
@@ -48,28 +44,42 @@ def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> Non
     current_store()
 
 
-def start_statek(
+def _start(
     agents: Sequence[Agent] | None = None,
     push_queues: Sequence[Any] | None = None,
-    settings: StatekSettings | None = None,
+    settings: Any = None,
     max_concurrency: int = 100,
     provider: str | None = None,
     task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
 ) -> None:
+    if push_queues is not None:
+        raise NotCovered("statek.start_statek with push_queues")
+    init(settings)
+    sizes = task_queue_size_funcs or {}
+    run_loops(
+        AgentLoopDef(agent, agent.warmup, size)
+        for agent, size in sizes.items()
+        if agents is None or agent in agents
+    )
+
+
+@wraps(_start, assigned=())
+def start_statek(*args: Any, **options: Any) -> None:
     """Run jobs until no work is left; the real function never returns.
 
     Jobs are created for agents with a queue size, and all existing jobs run. The test's limits apply.
     """
-    if agents is None or push_queues is not None or settings is not None:
-        raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
-    sizes = task_queue_size_funcs or {}
-    run_loops(AgentLoopDef(agent, agent.warmup, sizes[agent]) for agent in agents if agent in sizes)
+    if in_event_loop():
+        raise RuntimeError(
+            "start_statek() cannot run inside an active event loop; use await start_statek_async(...) instead"
+        )
+    _start(*args, **options)
 
 
-@wraps(start_statek, assigned=())
+@wraps(_start, assigned=())
 async def start_statek_async(*args: Any, **options: Any) -> None:
     """Run jobs until no work is left; the real function never returns."""
-    start_statek(*args, **options)
+    _start(*args, **options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, NotAnAgent
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, JobDef
 from statek_sim.runtime.agents.history import HistoryProjection
@@ -164,7 +164,7 @@ class JobBook:
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
     """Raise `BadInput` for a value that is not an agent, an empty name, or a misspelt argument."""
     if not isinstance(agent, Agent):
-        raise BadInput(f"create_job expects an Agent as its first argument, got {agent!r}")
+        raise NotAnAgent(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
         raise BadInput("the job name must not be empty; omit it to have one generated")
     for param in job_params:

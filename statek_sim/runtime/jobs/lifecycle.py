@@ -36,7 +36,7 @@ class Living(CurrentJob, Protocol):
 
 
 class Life:
-    """A job's status, which only `move_to` changes. The signal `ended` fires when the job becomes DONE.
+    """A job's status, changed by `move_to` or by an application's `set`. At DONE, the signal `ended` fires.
 
     `stop_reason` is why the last unit of work ended: exit, final, the name of a limit, crash, warmup or contained.
     """
@@ -54,10 +54,13 @@ class Life:
 
         Does nothing if `target` is the current status.
         """
-        if target is self.status:
-            return
+        if target is not self.status:
+            self.set(advance(self.status, target, job_id=self._job.id))
+
+    def set(self, target: JobStatus) -> None:
+        """Change the status to `target`, without a check."""
         job, host = self._job, self._job.host
-        old, self.status = self.status, advance(self.status, target, job_id=job.id)
+        old, self.status = self.status, target
         host.trace.add(events.StatusChanged(host.clock.now(), job.id, old, target))
         host.job_changed(job)
         if target is JobStatus.DONE:

@@ -168,6 +168,11 @@ def running_loop(loop: ToolLoop | None) -> Iterator[None]:
             asyncio.tasks._enter_task(outer, task)
 
 
+def in_event_loop() -> bool:
+    """Return whether an event loop of asyncio is running."""
+    return asyncio._get_running_loop() is not None
+
+
 T = TypeVar("T")
 
 

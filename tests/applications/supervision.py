@@ -1,0 +1,280 @@
+"""A supervisor that measures its jobs, stops them, and starts its worker with settings of its own."""
+# mypy: ignore-errors
+
+import asyncio
+
+import dbzero as db0
+import pytest
+from statek import (
+    LLM_Harness,
+    StatekSettings,
+    create_new_job,
+    get_llm_harness,
+    get_statek_settings,
+    init,
+    start_statek,
+    start_statek_async,
+    tool,
+)
+from statek.agents import DialogAgent, SupervisedAgent
+from statek.chat_style import ChatStyle
+from statek.executors.job import Job, JobStatus
+from statek.prompt_config import make_system_prompt
+from statek.task import delegate_task, start_dialog, submit_new_job, submit_new_jobs_batch
+
+from statek_sim import text, tool_call
+
+MANY = pytest.mark.statek(
+    limits={"max_turns": 30, "max_exceptions": 9, "max_consecutive_exceptions": 9, "max_token_usage": None}
+)
+REPORTED = []
+
+
+@tool
+def work(items=None, **kwargs):
+    """Work."""
+    return "worked"
+
+
+@tool
+def break_it(**kwargs):
+    """Break."""
+    raise ValueError("no")
+
+
+def send(body, media=None):
+    """Talk to nobody."""
+
+
+def report(context, error=None):
+    REPORTED.append([context, type(error).__name__])
+
+
+def create(role="clerk", *, prompt="You count.", **metadata):
+    return SupervisedAgent(
+        role=role,
+        _system_prompt=make_system_prompt(prompt),
+        _tools=[work],
+        _metadata={"MODEL": "openai/gpt-4o", **metadata},
+    )
+
+
+def caught(action):
+    """Return the types by which an application can catch what `action` raises, and its result otherwise."""
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001
+        known = (AttributeError, RuntimeError, TypeError, ValueError)
+        return [kind.__name__ for kind in known if isinstance(error, kind)]
+
+
+@MANY
+@pytest.mark.not_what_was_sent
+@pytest.mark.parametrize("count", [None, [1, 2]], ids=str)
+@pytest.mark.parametrize("style", [None, "DIRECT", "MARKDOWN", "MD_DIALOG", "CONSOLE"])
+def test_times_and_sizes_of_requests(statek_app, facts, style, count):
+    metadata = {"MODEL": "openai/gpt-4o"} | ({} if style is None else {"CHAT_STYLE": style})
+    agent = DialogAgent(send, tools=[work, break_it], role="clerk", _metadata=metadata)
+    agent.update_system_prompt("You count many things.")
+    warmup = ["print('warm enough')", "#STATEK:hidden=True\nprint('secret')", "work() #STATEK: as tool"]
+    job = statek_app.create_job(agent, warmup_code=warmup, message="Hello there my friend")
+
+    def measure():
+        return [
+            [[str(time), seconds] for time, seconds in job.get_llm_response_times()],
+            list(job.get_llm_step_sizes()),
+            job.get_llm_initial_step_size(),
+            job.tokens_per_sec(),
+            [[str(time), seconds] for time, seconds in job.get_response_times()],
+            type(job.last_chat_log_item).__name__,
+            job.has_more_warmup_blocks(),
+            job.logs_path,
+        ]
+
+    replies = [
+        "print('x' * 40)",
+        text("something\n```python\nprint('x' * 40)\n```"),
+        "1/0",
+        tool_call("work", items="ä"),
+        tool_call("break_it"),
+        tool_call("work", items=count),
+        text("done") if style == "DIRECT" else "exit('done')",
+    ]
+    facts["fresh"] = measure()
+    statek_app.script(clerk=replies[3:] if style == "DIRECT" else replies)
+    statek_app.run()
+    facts.attempt("ran", measure)
+    job.push_user_message("again")
+    facts.attempt("called again", measure)
+
+
+@MANY
+@pytest.mark.parametrize("status", ["READY", "WARMING_UP", "STARTED", "SUSPENDED", "DONE"])
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_status_that_is_set(statek_app, facts, status, ran):
+    job = create_new_job(create())
+    runs_again = status != "SUSPENDED" and (status != "DONE" and not (ran and status == "STARTED"))
+    statek_app.script(clerk=["x = 1", "exit(1)"] * ran + ["exit(2)"] * runs_again)
+    if ran:
+        statek_app.run()
+    facts.attempt("set", lambda: job.set_status(JobStatus[status]))
+    facts["now"] = str(job.status)
+    statek_app.run()
+    facts["later"] = str(job.status)
+    facts["found"] = [len(list(db0.find(Job, each))) for each in JobStatus.values()]
+
+
+def test_the_latest_input_is_bound_by_hand(statek_app, facts):
+    REPORTED.clear()
+    agent = create()
+    agent.context["critical_error_handler"] = report
+    job = create_new_job(agent)
+    job.bind_critical_error_context("first")
+    job.bind_critical_error_context("second")
+    facts["bound"] = len(job.error_handlers)
+    job.notify_handlers(ValueError("x"))
+    facts["reported"] = list(REPORTED)
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", {}, []], ids=str)
+def test_wrong_arguments(statek_app, facts, value):
+    agent = create()
+    job = create_new_job(agent)
+    facts["created"] = caught(lambda: create_new_job(value))
+    facts["by the test"] = caught(lambda: statek_app.create_job(value))
+    facts["delegated"] = caught(lambda: delegate_task(value))
+    facts["talking"] = caught(lambda: start_dialog(value, "hello"))
+    facts["submitted"] = caught(lambda: submit_new_job(value))
+    facts["many"] = caught(lambda: submit_new_jobs_batch(value, [{}]))
+    facts["handler"] = caught(lambda: job.add_error_handler(value, None))
+    facts["variables"] = caught(lambda: create_new_job(agent, value).status == JobStatus.READY)
+    wrong = SupervisedAgent("wrong", value, [], _metadata={"MODEL": "a/b"})
+    facts.attempt("prompt", lambda: wrong.system_prompt("M"))
+
+
+SETTINGS = [
+    {"max_turns": -1},
+    {"max_turns": "x"},
+    {"max_turns": "5"},
+    {"max_turns": None},
+    {"max_turns": 1.5},
+    {"max_turns": 2.0},
+    {"max_token_usage": 10**30},
+    {"limit_extension_per_completion": "x"},
+    {"limit_extension_per_completion": -1},
+    {"chat_style": "bogus"},
+    {"chat_style": ChatStyle.DIRECT},
+    {"log_level": "x"},
+    {"statek_default_difficulty": "x"},
+    {"default_llm_api_provider": None},
+    {"unknown": 1},
+]
+
+
+@pytest.mark.parametrize("given", SETTINGS, ids="-".join)
+def test_settings_in_code(statek_app, facts, given):
+    facts["settings"] = caught(lambda: [str(getattr(StatekSettings(**given), name, None)) for name in given])
+    limits = {"max_turns": 1, "max_exceptions": 2, "max_consecutive_exceptions": 3, "max_token_usage": 4}
+    known = {name: value for name, value in given.items() if name.startswith(("max_", "limit_"))}
+    facts["harness"] = caught(lambda: [str(getattr(LLM_Harness(**limits | known), name)) for name in limits])
+
+
+VARIABLES = [
+    ("STATEK_MAX_TURNS", "7"),
+    ("STATEK_MAX_TURNS", ""),
+    ("STATEK_MAX_TURNS", "-1"),
+    ("MAX_TURNS", "8"),
+    ("MAX_TURNS", "x"),
+    ("STATEK_LIMIT_EXTENSION_PER_COMPLETION", "0.5"),
+    ("STATEK_CHAT_STYLE", "markdown"),
+    ("STATEK_CHAT_STYLE", "bogus"),
+    ("STATEK_LOG_LEVEL", "info"),
+    ("STATEK_DEFAULT_DIFFICULTY", "x"),
+    ("DEFAULT_LLM_API_PROVIDER", "OPENAI"),
+    ("STATEK_PYTHON_SANDBOX_MODE", "OFF"),
+    ("STATEK_UNKNOWN", "x"),
+]
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids="=".join)
+@pytest.mark.parametrize("given", [{}, {"max_turns": 3, "log_level": "ERROR"}], ids=str)
+def test_settings_in_the_environment(statek_app, facts, monkeypatch, variable, given):
+    monkeypatch.setenv(*variable)
+
+    def made():
+        settings = StatekSettings(**given)
+        return [
+            settings.max_turns,
+            settings.limit_extension_per_completion,
+            str(settings.chat_style),
+            settings.log_level,
+            settings.statek_default_difficulty,
+            settings.default_llm_api_provider,
+            settings.python_sandbox_mode,
+        ]
+
+    facts["made"] = caught(made)
+    facts["in use"] = [get_statek_settings().max_turns, str(get_statek_settings().chat_style)]
+
+
+@MANY
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"chat_style": ChatStyle.MARKDOWN},
+        {"xml_box_console": "OUT"},
+        {"statek_default_difficulty": "H"},
+        {"default_llm_api_provider": "OPENAI"},
+        {"max_turns": 0},
+        {"python_sandbox_max_ast_nodes": 6},
+        {"python_sandbox_allowed_imports": "math"},
+        {"python_sandbox_mode": "off"},
+    ],
+    ids="-".join,
+)
+def test_settings_in_use(statek_app, facts, given):
+    init(StatekSettings(**given))
+    job = create_new_job(create(MODEL="L:a/b,M:c/d,H:e/f"))
+    statek_app.script(clerk=["print('hi')\n[1, 2]", "import json\njson.dumps([1])", "exit(1)"])
+    statek_app.run()
+    facts["models"] = [request.model for request in statek_app.requests]
+    facts["job"] = [str(job.job_def.chat_style), str(job.get_current_difficulty()), job.job_def.provider]
+    facts["settings"] = [str(getattr(get_statek_settings(), name)) for name in given]
+    facts["same"] = get_statek_settings() is get_statek_settings()
+    facts["is one"] = isinstance(get_statek_settings(), StatekSettings)
+    facts["limit"] = get_llm_harness().max_turns
+
+
+def test_a_worker_with_settings(statek_app, facts):
+    job = create_new_job(create())
+    left = [1]
+    queue = {create("other"): lambda: left.pop() if left else 0}
+    statek_app.script(clerk=["print(1)", "exit(1)"], other=["exit(2)"])
+    settings = StatekSettings(chat_style=ChatStyle.MARKDOWN)
+    start_statek([job.agent, *queue], settings=settings, task_queue_size_funcs=queue)
+    facts["style"] = str(job.job_def.chat_style)
+
+
+def test_a_worker_inside_an_event_loop(statek_app, facts):
+    job = create_new_job(create())
+    statek_app.script(clerk=["exit(1)"])
+
+    async def main():
+        facts.attempt("sync", lambda: start_statek([job.agent]))
+        await start_statek_async([job.agent])
+
+    asyncio.run(main())
+    facts["status"] = str(job.status)
+
+
+@pytest.mark.statek(limits={"max_turns": 9})
+def test_harnesses_of_its_own(statek_app, facts):
+    job = create_new_job(create())
+    statek_app.script(clerk=["x = 1", "exit(1)"])
+    statek_app.run()
+    for number, limits in enumerate(
+        [(1, None, None, None), (None, None, -1, None), (5, 3, 1, "x"), (0, 0, 0, 0)]
+    ):
+        harness = LLM_Harness(*limits)
+        facts.attempt(f"before {number}", lambda harness=harness: harness.check_before_step(job))
+        facts.attempt(f"after {number}", lambda harness=harness: harness.check_after_step(job))
