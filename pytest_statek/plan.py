@@ -50,7 +50,7 @@ PLAN: Final = pytest.StashKey[Plan]()
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan for the options; raises `pytest.UsageError` for an invalid one. Paths become relative to `here`."""
+    """Return the plan for the options, with paths relative to `here`; raises `pytest.UsageError` for an invalid one."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
