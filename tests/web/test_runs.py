@@ -109,7 +109,9 @@ def test_ten_thousand_runs_are_listed_a_page_at_a_time(crowded: Visit) -> None:
     expect(crowded.rows().locator("th a")).to_have_text(["crowd/run-9999[docs]"])
     page.get_by_label("Text", exact=True).fill("")
     page.get_by_label("Outcome", exact=True).select_option("failed")
-    expect(page.locator("#runs [role=status]")).to_have_text(f"Runs 1 to 25 of 1,000, filtered from {CROWD:,}")
+    expect(page.locator("#runs [role=status]")).to_have_text(
+        f"Runs 1 to 25 of 1,000, filtered from {CROWD:,}"
+    )
 
 
 def test_a_run_whose_details_were_left_out_says_so(crowded: Visit) -> None:
