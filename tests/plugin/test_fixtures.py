@@ -140,7 +140,7 @@ def test_a_bug_in_a_test_double_fails_the_test_and_keeps_its_traceback(
         ("statek_llm.use(print)", "*wrap a callable in FunctionLLM*"),
         (
             "[statek_runtime.create_job(Agent('worker'), name='same') for _ in 'ab']",
-            "*'same' exists already*",
+            "*'same' already exists*",
         ),
     ],
 )
