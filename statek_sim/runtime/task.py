@@ -178,17 +178,33 @@ def said_by(future: TaskFutureResult) -> object:
     return job.error.error_message if job.py_env.exit_status is None else job.py_env.exit_status
 
 
+# Models see the docstrings of the three tools, which are STATEK's byte for byte.
+
+
 @temporal(complement=exit_and_job, condition=is_done)
 @tool
 def delegate_task(
     agent: Agent,
     warmup_code: WarmupSource = None,
     parent_job: Job | None = None,
-    shared_vars: Mapping[str, Any] | None = None,
+    shared_vars: dict[str, Any] | None = None,
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start an `agent` job and return a future for `(exit_status, job)`."""
+    """Create a new job delegated to given agent.
+
+    Args:
+        agent: The `Agent` to delegate task to
+        warmup_code: Optional Python code (single block or sequence of blocks)
+                    to be executed prior to task start
+        parent_job: Optional parent job; when provided, the child job
+                    inherits the parent's error handlers.
+        shared_vars: Optional ``{var_name: value}`` mapping of variables to
+                    be additionally shared with the child job's context.
+        locale: Optional locale for job execution.  When omitted and
+            parent_job is provided, the parent job's locale is inherited.
+        kwargs: job specific parameters for prompt formatting (i.e. job_params)
+    """
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
@@ -198,11 +214,28 @@ def delegate_mute_task(
     agent: Agent,
     warmup_code: WarmupSource = None,
     parent_job: Job | None = None,
-    shared_vars: Mapping[str, Any] | None = None,
+    shared_vars: dict[str, Any] | None = None,
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start an `agent` job and return a future for its messages, joined by newlines."""
+    """Create a new job delegated to a mute agent.
+
+    Like :func:`delegate_task`, but the underlying agent is assumed to be mute
+    — its messages are not delivered to the end-user. Instead, they are retrieved
+    on job completion and returned as the result string.
+
+    Args:
+        agent: The `Agent` to delegate task to
+        warmup_code: Optional Python code (single block or sequence of blocks)
+                    to be executed prior to task start
+        parent_job: Optional parent job; when provided, the child job
+                    inherits the parent's error handlers.
+        shared_vars: Optional ``{var_name: value}`` mapping of variables to
+                    be additionally shared with the child job's context.
+        locale: Optional locale for job execution.  When omitted and
+            parent_job is provided, the parent job's locale is inherited.
+        kwargs: job specific parameters for prompt formatting (i.e. job_params)
+    """
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
@@ -212,11 +245,30 @@ def delegate_mute_dialog(
     agent: DialogAgent,
     message: Any,
     parent_job: Job | None = None,
-    shared_vars: Mapping[str, Any] | None = None,
+    shared_vars: dict[str, Any] | None = None,
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a dialog job with `message` and return a future for its messages."""
+    """Create a new mute dialog job with an initial user message.
+
+    Like :func:`delegate_mute_task`, but for :class:`DialogAgent` jobs that
+    start from an incoming user message. The dialog agent's messages are not
+    delivered as this function's immediate result; they are collected from the
+    completed job and returned as a string.
+
+    Args:
+        agent: The dialog agent to delegate the dialog to.
+        message: The initial user message. Non-string values are converted by
+            the dialog agent's ``message_adapter`` when registered, otherwise
+            by ``str(message)``.
+        parent_job: Optional parent job — when provided, the child job
+                    inherits the parent's error handlers.
+        shared_vars: Optional ``{var_name: value}`` mapping of variables to
+                    be additionally shared with the child job's context.
+        locale: Optional locale for job execution.  When omitted and
+            parent_job is provided, the parent job's locale is inherited.
+        kwargs: job specific parameters for prompt formatting (i.e. job_params).
+    """
     return TaskFutureResult(start_dialog(agent, message, None, parent_job, shared_vars, locale, **kwargs))
 
 

@@ -364,6 +364,8 @@ def number_of(stored: Any) -> int:
     if not is_memo(stored) or isinstance(stored, type):
         raise TypeError(f"{stored!r} is not a stored object")
     number = current_store().number_of(stored)
+    if number is None and isinstance(stored, Job):
+        return current_store().add(stored)
     if number is None and STORED_MARK not in vars(type(stored)):
         raise NotCovered(f"tags and queries of {type(stored).__name__}")
     if number is None:

@@ -15,6 +15,8 @@ from statek_sim.shim.memo import has_class_tag, is_memo, number_of
 from statek_sim.shim.store import current_store
 
 _UUID: Final = "STAND-IN-"
+_OF_JOBS: Final = "STATEK_JOB"
+"""The tag that STATEK gives every job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,9 @@ def _fits(item: Any, criterion: Any) -> bool:
 
 
 def _is_tagged(job: Job, criterion: Any) -> bool:
-    """Return whether a job has a tag; a job's tags are its agent and its definition."""
-    if isinstance(criterion, Tag):
-        return criterion in (as_tag(job.agent), as_tag(job.job_def))
-    raise NotCovered(f"dbzero.find(Job, {criterion!r})")
+    """Return whether a job has a tag: its agent, its definition, STATEK's own, or one of the application's."""
+    own = (as_tag(job.agent), as_tag(job.job_def), _OF_JOBS)
+    return criterion in own or current_store().has_tag(number_of(job), _tag(criterion))
 
 
 def _tag(value: Any) -> Hashable:

@@ -9,6 +9,8 @@ from statek import (
     LLM_Harness,
     StatekSettings,
     create_new_job,
+    docstr,
+    get_current_job,
     get_llm_harness,
     get_statek_settings,
     init,
@@ -20,7 +22,14 @@ from statek.agents import DialogAgent, SupervisedAgent
 from statek.chat_style import ChatStyle
 from statek.executors.job import Job, JobStatus
 from statek.prompt_config import make_system_prompt
-from statek.task import delegate_task, start_dialog, submit_new_job, submit_new_jobs_batch
+from statek.task import (
+    delegate_mute_dialog,
+    delegate_mute_task,
+    delegate_task,
+    start_dialog,
+    submit_new_job,
+    submit_new_jobs_batch,
+)
 
 from statek_sim import text, tool_call
 
@@ -278,3 +287,84 @@ def test_harnesses_of_its_own(statek_app, facts):
         harness = LLM_Harness(*limits)
         facts.attempt(f"before {number}", lambda harness=harness: harness.check_before_step(job))
         facts.attempt(f"after {number}", lambda harness=harness: harness.check_after_step(job))
+
+
+@db0.memo
+class Order:
+    def __init__(self, number):
+        self.number = number
+
+
+@tool
+def mark(tag: str, **kwargs):
+    """Mark the job."""
+    db0.tags(get_current_job()).add(tag)
+    return len(list(db0.find(Job, tag)))
+
+
+def test_jobs_with_tags_of_its_own(statek_app, facts):
+    clerk, order = create(), Order(1)
+    clerk.append_tool(mark)
+    jobs = [create_new_job(clerk), create_new_job(create("other")), create_new_job(clerk)]
+    db0.tags(jobs[0], order).add("urgent")
+    db0.tags(jobs[0], jobs[1]).add(["billing"])
+    db0.tags(jobs[2]).add(db0.as_tag(order))
+    db0.tags(order).add(db0.as_tag(jobs[1]))
+
+    def look():
+        queries = {
+            "urgent": (Job, "urgent"),
+            "urgent order": (Order, "urgent"),
+            "billing, ready": (Job, "billing", JobStatus.READY),
+            "either": (Job, ["urgent", "billing"]),
+            "not billing": (Job, db0.no("billing")),
+            "of the order": (Job, db0.as_tag(order)),
+            "of the job": (db0.as_tag(jobs[1]),),
+            "every job": (Job, "STATEK_JOB"),
+            "unknown": (Job, "unknown"),
+            "of the agent": (Job, db0.as_tag(clerk), "urgent"),
+            "marked": (Job, "hot"),
+        }
+        return {
+            name: [jobs.index(found) if found in jobs else "order" for found in db0.find(*query)]
+            for name, query in queries.items()
+        }
+
+    facts["before"] = look()
+    statek_app.script(clerk=["print(mark('hot'))\nexit(1)"] * 2, other=["exit(2)"])
+    statek_app.run()
+    facts["ran"] = look()
+    db0.tags(jobs[0]).remove("urgent", "billing")
+    facts["left"] = look()
+
+
+def test_providers_of_requests(statek_app, facts):
+    agents = [
+        create("plain"),
+        create("by name", PROVIDER="OPENAI"),
+        create("by model", MODEL="groq/meta/llama"),
+        create("other wire", PROVIDER="CLAUDEAI", MODEL="anthropic/claude"),
+        create("by level", MODEL="L:a/b,M:mistral/c/d,H:e/f"),
+    ]
+    statek_app.script(**{agent.role: ["exit(1)"] for agent in agents})
+    for agent in agents:
+        create_new_job(agent)
+    statek_app.run()
+    facts["providers"] = [[request.role, request.provider, request.wire] for request in statek_app.requests]
+
+
+@pytest.mark.not_what_was_sent
+@pytest.mark.parametrize(
+    "delegate",
+    [delegate_task, delegate_mute_task, delegate_mute_dialog],
+    ids=["task", "mute task", "mute dialog"],
+)
+def test_what_models_read_about_delegation(statek_app, facts, delegate):
+    agent = create(CHAT_STYLE="DIRECT", LLM_TOOLS_SCOPE="ALL")
+    agent.append_tool(delegate)
+    statek_app.script(clerk=["exit(1)"])
+    create_new_job(agent)
+    statek_app.run()
+    tools = [each["function"] for each in statek_app.requests[0].tools]
+    facts["schema"] = [each for each in tools if each["name"] == delegate.__name__]
+    facts["documentation"] = docstr(delegate)

@@ -164,6 +164,7 @@ def _chat_request(message: Message) -> ChatRequest:
         temperature=read.temperature,
         bytes_sent=cast("int", message["bytes_sent"]),
         chat_style=cast("Any", message["style"]),  # STATEK's names are ours
+        provider=str(message["provider"]),
         wire=wire.NAME,
         headers={name.lower(): value for name, value in sent_request.headers.items()},
     )

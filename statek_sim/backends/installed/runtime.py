@@ -16,7 +16,8 @@ from statek import llm_api, llm_harness, runner, system
 from statek.chat_style import ChatStyle
 from statek.executors import utils
 from statek.executors.job import ErrorHandler, Job
-from statek.settings import StatekSettings
+from statek.model_name import select_model_provider
+from statek.settings import StatekSettings, get_statek_settings
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
@@ -73,10 +74,16 @@ class InstalledRuntime:
             finally:
                 asyncio.sleep = sleep
 
-    def _asking(self) -> tuple[str, str, str | None]:
+    def _asking(self) -> Message:
         job = statek.get_current_job()
-        style = job.job_def.chat_style
-        return self.jobs.name_of(job), job.agent.role, None if style is None else label(style)
+        style, metadata = job.job_def.chat_style, job.job_def.metadata
+        default = metadata.get("PROVIDER") or get_statek_settings().default_llm_api_provider
+        return {
+            "job": self.jobs.name_of(job),
+            "role": job.agent.role,
+            "style": None if style is None else label(style),
+            "provider": select_model_provider(job.get_current_model(), default_provider=default),
+        }
 
     def _step_begins(self, name: str) -> None:
         self.transport.step_begins(name)
@@ -153,7 +160,7 @@ Ask = Callable[[Message], Message]
 
 
 class Transport:
-    """Answers STATEK's LLM requests. `asking()` returns the requesting job's name, role and chat style.
+    """Answers STATEK's LLM requests. `asking()` describes the requesting job.
 
     `last` holds the messages in each job's latest request.
     """
@@ -163,7 +170,7 @@ class Transport:
         ask: Ask,
         time: VirtualTime,
         recorder: Recorder,
-        asking: Callable[[], tuple[str, str, str | None]],
+        asking: Callable[[], Message],
     ) -> None:
         self._ask = ask
         self._time = time
@@ -202,7 +209,8 @@ class Transport:
         return httpx.AsyncClient(**{**options, "transport": httpx.MockTransport(self._answer)})
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
-        job, role, style = self._asking()
+        asking = self._asking()
+        job = str(asking["job"])
         payload = json.loads(request.content)
         size = len(json.dumps(payload))
         url = str(request.url)
@@ -228,9 +236,7 @@ class Transport:
                     "body": request.content.decode(),
                 },
                 "bytes_sent": size,
-                "job": job,
-                "role": role,
-                "style": style,
+                **asking,
                 "turn": turn,
                 "attempt": attempt,
                 "at": self._time.now,
