@@ -1,1 +1,1 @@
-"""Speed of `statek_sim` beside the real statek package: `python -m bench.run`."""
+"""Compares the speed of `statek_sim` with the real statek package: `python -m bench.run`."""

@@ -1,4 +1,4 @@
-"""Engine two: what a turn of the tool-calling agent costs, alone, and beside pydantic-ai's FunctionModel and Forge."""
+"""The agent engine: the cost of a tool-calling turn, alone and compared with pydantic-ai's FunctionModel and Forge."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from bench.sides import ROOT
 TURNS: Final = 2_000
 LONG: Final = 5_000
 SHORT: Final = 60
-"""Requests of a run that pydantic-ai takes part in: what a request costs there grows with those before it."""
+"""Requests per run for the pydantic-ai comparison, where a request's cost grows with earlier requests."""
 
 REACH: Final = 20.0
-"""How many times more requests per second than FunctionModel."""
+"""Goal: how many times more requests per second than FunctionModel."""
 
 FORGES: Final = 500
-"""Iterations of a long run of Forge's loop, whose iterations cost more the longer the history is."""
+"""Iterations in a long run of Forge's loop, where iterations cost more as the history grows."""
 
 FORGE_REACH: Final = 2.0
-"""How many times more iterations per second than Forge."""
+"""Goal: how many times more iterations per second than Forge."""
 
 FLAT: Final = 0.8
 MOST_FOR_TOOLS: Final = 1_000.0
-"""Microseconds that a thousand registered tools may add to a turn."""
+"""Goal: microseconds that a thousand registered tools may add to a turn."""
 
 MOST_FOR_SPANS: Final = 20.0
-"""Percent of a run with a scripted model that making its spans may take."""
+"""Goal: percentage of a scripted-model run that creating its spans may take."""
 
 
 def agent_entries(runs: int) -> Iterator[Entry]:
-    """Yield the measurements of engine two; times are the processes' own."""
+    """Yield the agent engine's measurements; times are CPU time."""
     short = median(_measured("agent_ours", "turns", SHORT) for _ in range(runs))
     theirs = median(_measured("agent_pydantic", SHORT) for _ in range(runs))
     yield time_entry(
@@ -73,7 +73,7 @@ def agent_entries(runs: int) -> Iterator[Entry]:
 
 
 def _beside_forge(runs: int) -> Iterator[Entry]:
-    """Yield both loops on the same work, their models answering at once, in the interpreter that Forge wants."""
+    """Yield both loops on the same work, with models that answer immediately, in the interpreter that Forge needs."""
     python = forge_python()
     for count in (SHORT, FORGES):
         ours, theirs = [], []

@@ -1,7 +1,7 @@
-"""Forge's side of `bench.agent`: the same work in its loop, its model a client that answers at once, without HTTP.
+"""Forge's side of `bench.agent`: the same work in its loop, with a client that answers immediately, without HTTP.
 
-`python -m bench.agent_forge TURNS` prints seconds of the process's own time for a run of so many requests. It runs in
-Forge's environment (`bench.agent_forge_setup`).
+`python -m bench.agent_forge TURNS` prints the CPU seconds for a run with this many requests. It runs in Forge's
+environment (`bench.agent_forge_setup`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.agent_ours import price_of, runs_of
 
 
 class Scripted:
-    """A client that calls the tool with another argument each time, and the terminal tool at last."""
+    """A client that calls the tool with a new argument each time, and finally the terminal tool."""
 
     api_format = "openai"
     model = "scripted"
@@ -41,7 +41,7 @@ def answer(text: str) -> str:
 
 
 def turns(count: int) -> float:
-    """Run one workflow for `count` requests; return the seconds it took, its making left out."""
+    """Run one workflow for `count` requests; return the seconds it took, without setup."""
     text: dict[str, Any] = {"type": "string", "description": "Text."}
     price = {
         "type": "object",

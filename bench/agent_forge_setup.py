@@ -1,4 +1,4 @@
-"""The environment in which Forge is measured and checked: it wants Python 3.12, and ours is beside it there."""
+"""The environment for measuring and checking Forge, with Python 3.12 and this project installed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.sides import ROOT, BenchError
 from tools.interpreters import NEWER, interpreter
 
 FORGE: Final = "0.10.0"
-"""The release of forge-guardrails that is looked at."""
+"""The forge-guardrails release to measure."""
 
 
 def forge_python() -> Path:
-    """Return an interpreter that has Forge and this project; `BenchError` where no Python 3.12 or newer is there."""
+    """Return an interpreter with Forge and this project; raises `BenchError` without Python 3.12 or newer."""
     base = next(filter(None, map(interpreter, NEWER)), None)
     if base is None:
-        raise BenchError("Forge wants Python 3.12 or newer, and none is installed here")
+        raise BenchError("Forge needs Python 3.12 or newer, but none is installed")
     requirements = [f"forge-guardrails=={FORGE}", "-e", str(ROOT)]
     return ensure(TOOLS / "forge", "forge-guardrails", FORGE, requirements, base=base)

@@ -1,12 +1,10 @@
-"""Our side of `bench.agent`: a model that calls one tool with another argument each time, and answers at last.
+"""Our side of `bench.agent`: a model that calls one tool with a new argument each time, and finally answers.
 
-`python -m bench.agent_ours WHAT TURNS` prints one number: seconds of the process's own time from the first request on,
-or for `fifths` how many times as long the last fifth of the requests took as the first, or for `spans` what the run's
-spans take, in percent of the run.
+`python -m bench.agent_ours WHAT TURNS` prints one number: CPU seconds from the first request; for `fifths`, the ratio
+of the last fifth of the requests to the first; for `spans`, the spans' percentage of the run.
 
-`fifths` compares medians of a hundred requests each. Of 5,000 two hundreds are longer by 20 ms, in which the
-interpreter looks for garbage among all there is; it does that again whenever a quarter more is there, so that its share
-of a turn does not grow either.
+`fifths` compares medians of a hundred requests each. Two hundreds out of 5,000 are 20 ms longer because of a full
+garbage collection, which repeats whenever objects grow by a quarter, so its cost per turn does not grow either.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ def price_of(item: str, number: int) -> str:
 
 
 def _run(turns: int, registered: int = 0, *, parts: int = 1) -> list[float]:
-    """Run one agent for so many requests; return the seconds of each part of them."""
+    """Run one agent for this many requests; return the seconds for each part."""
     marks: list[float] = []
     part = max(1, turns // parts)
 
@@ -71,7 +69,7 @@ def _run(turns: int, registered: int = 0, *, parts: int = 1) -> list[float]:
 
 
 class Bodies:
-    """A model that answers at once with the bytes of an HTTP answer: the peer of a client that answers with objects."""
+    """A model that immediately answers with HTTP response bytes, comparable to a client that answers with objects."""
 
     def __init__(self, turns: int) -> None:
         self._turns = turns
@@ -97,7 +95,7 @@ _CALL: Final = (
 
 
 def _bodies(turns: int) -> float:
-    """Return the seconds of a run whose model costs next to nothing, from its first request on: the median of some."""
+    """Return the median seconds, from the first request on, of runs whose model costs almost nothing."""
     took = []
     for _ in range(1 + runs_of(turns)):
         model = Bodies(turns)
@@ -109,7 +107,7 @@ def _bodies(turns: int) -> float:
 
 
 def runs_of(turns: int) -> int:
-    """Return how many runs are measured after the first one: a short one takes three milliseconds."""
+    """Return how many runs to measure after the first one, because a short run takes only three milliseconds."""
     return max(1, 1_200 // turns)
 
 
@@ -119,7 +117,7 @@ def _turns(turns: int) -> float:
 
 
 def _fifths(turns: int) -> float:
-    """Return the last fifth's seconds over the first fifth's, by the medians of their tenths."""
+    """Return the ratio of the last fifth's seconds to the first fifth's, by the medians of their tenths."""
     _run(50)
     tenths = _run(turns, parts=50)
     return median(tenths[40:50]) / median(tenths[:10])
@@ -131,7 +129,7 @@ def _many_tools(turns: int) -> float:
 
 
 def _spans(turns: int) -> float:
-    """Return what the spans of a run take, in percent of the run with its scripted model."""
+    """Return the spans' percentage of a run with a scripted model."""
     run_seconds, span_seconds = [], []
     for _ in range(25):
         script = [tool_call("price_of", item="apple", number=number) for number in range(1, turns)]
@@ -150,7 +148,7 @@ def _spans(turns: int) -> float:
 
 
 BARE: Final[Mapping[str, Any]] = {"rescue": False, "protection": False, "context": None}
-"""What is measured is the loop alone."""
+"""Only the loop is measured."""
 
 _WORK: Final[Mapping[str, Callable[[int], float]]] = {
     "turns": _turns,

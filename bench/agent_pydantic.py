@@ -1,6 +1,6 @@
 """pydantic-ai's side of `bench.agent`: the same work on its FunctionModel.
 
-`python -m bench.agent_pydantic TURNS` prints seconds of the process's own time for a run of so many requests.
+`python -m bench.agent_pydantic TURNS` prints the CPU seconds for a run with this many requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.agent_ours import price_of
 
 
 def turns(count: int) -> float:
-    """Run one agent for `count` requests; return the seconds it took, its making left out."""
+    """Run one agent for `count` requests; return the seconds it took, without setup."""
     requests = 0
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

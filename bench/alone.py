@@ -1,4 +1,4 @@
-"""What only our side can be asked: does it stay flat, stay small, and stay out of the way."""
+"""Measurements without a peer: whether costs stay flat, memory small, and overhead low."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.slots import slot_entries
 from bench.start import start_entries
 
 FLAT: Final = 0.8
-"""Least ratio that counts as the same cost; the rest is what a busy machine adds."""
+"""The minimum ratio that counts as equal cost; the tolerance is for a busy machine."""
 
 _ON_ONE_CORE: Final = (
     "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1]); "
@@ -31,7 +31,7 @@ _ON_ONE_CORE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solo:
-    """Something measured on our side only."""
+    """A measurement on our side only."""
 
     name: str
     entries: Callable[[Side, int], Iterator[Entry]]
@@ -83,7 +83,7 @@ def _suites(ours: Side, runs: int) -> Iterator[Entry]:
 
 
 def _watchdog(ours: Side, runs: int) -> Iterator[Entry]:
-    """Compare processor time on one core: on several the suites end sooner, since there are as many workers."""
+    """Compare CPU time on one core; with several, the suites finish sooner because there are as many workers."""
     on = [str(ours.python), "-c", _ON_ONE_CORE, "run", "--quiet"]
     commands = {"on": on, "off": [*on, "--watchdog", "off"]}
     rounds = [take_turns(commands, ROOT, first=n) for n in range(runs)]
@@ -115,4 +115,4 @@ SOLOS: Final = (
     Solo(name="slots", entries=lambda ours, runs: slot_entries(runs)),
     Solo(name="evals", entries=lambda ours, runs: evals_entries(runs)),
 )
-"""Everything measured on our side alone."""
+"""Everything measured only on our side."""

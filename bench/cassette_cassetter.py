@@ -1,4 +1,4 @@
-"""A replay with cassetter, in its own environment: `python -m bench.cassette_cassetter SIZE`."""
+"""Replays with cassetter, in its own environment: `python -m bench.cassette_cassetter SIZE`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench import cassette_work
 
 
 def opened(path: Path) -> AbstractContextManager[object]:
-    """Answer from the cassette, the JSON body counting."""
+    """Answer from the cassette, matching the JSON body."""
     cassette: AbstractContextManager[object] = cassetter.use_cassette(
         str(path), record_mode="none", match_on=["method", "uri", "json_body"]
     )

@@ -1,4 +1,4 @@
-"""A replay with our cassettes: `python -m bench.cassette_ours SIZE`."""
+"""Replays with our cassettes: `python -m bench.cassette_ours SIZE`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay with vcrpy: `python -m bench.cassette_vcrpy SIZE`."""
+"""Replays with vcrpy: `python -m bench.cassette_vcrpy SIZE`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench import cassette_work
 
 
 def opened(path: Path) -> AbstractContextManager[object]:
-    """Answer from the cassette, the body counting."""
+    """Answer from the cassette, matching the body."""
     ways = ["method", "scheme", "host", "port", "path", "query", "body"]
     cassette: AbstractContextManager[object] = vcr.use_cassette(str(path), record_mode="none", match_on=ways)
     return cassette

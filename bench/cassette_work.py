@@ -1,6 +1,6 @@
-"""A recorded chat of many turns, and the clock around replaying it: the same for every tool.
+"""A recorded chat with many turns and the timing of its replay, the same for every tool.
 
-Read by cassetter's interpreter too, so: standard library and httpx2 only, and nothing of `statek_sim`.
+Also loaded by cassetter's interpreter, so it uses only the standard library and httpx2, not `statek_sim`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REPORT: Final = "The shelf was counted twice, and the numbers agree with those 
 
 
 def request_body(number: int) -> dict[str, Any]:
-    """Return the body of request `number`, about 2.3 kB; each has a question of its own."""
+    """Return the body of request `number`, about 2.3 kB; each asks a different question."""
     return {
         "model": "gpt-4o",
         "messages": [
@@ -61,17 +61,17 @@ def reply_body(number: int) -> dict[str, Any]:
 
 
 def compact(value: object) -> str:
-    """Return JSON as clients and providers send it."""
+    """Return compact JSON, as sent by clients and providers."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def vcrpy_text(size: int) -> str:
-    """Return a cassette as vcrpy writes it: bodies as JSON on one line."""
+    """Return a cassette in vcrpy's format, with bodies as JSON on one line."""
     return f"interactions:\n{''.join(map(_vcrpy_entry, range(size)))}version: 1\n"
 
 
 def cassetter_text(size: int) -> str:
-    """Return a cassette for cassetter: requests as structured YAML, 5,000 turns within what it loads."""
+    """Return a cassette for cassetter, with requests as structured YAML; it can load 5,000 turns."""
     return f"version: 1\ninteractions:\n{''.join(map(_cassetter_entry, range(size)))}"
 
 
@@ -122,9 +122,9 @@ def _cassetter_entry(number: int) -> str:
 
 
 def measure(tool: str, opened: Opened, text: Callable[[int], str]) -> None:
-    """Replay a cassette of as many turns as the command line says, and print the measurement.
+    """Replay a cassette with the number of turns on the command line, and print the measurement.
 
-    `extra`, in seconds: `load` is opening the cassette, `first` and `last` are the first and the last fifth of the
+    `extra`, in seconds: `load` is the time to open the cassette, `first` and `last` are the first and last fifth of the
     requests.
     """
     parser = argparse.ArgumentParser()
@@ -157,7 +157,7 @@ def measure(tool: str, opened: Opened, text: Callable[[int], str]) -> None:
 
 
 def _replayed(bodies: list[bytes]) -> Iterator[float]:
-    """Yield the seconds that each request takes; a wrong answer ends the measurement."""
+    """Yield each request's seconds; a wrong answer ends the measurement."""
     headers = {"accept": "application/json", "content-type": "application/json"}
     with httpx2.Client() as client:
         for number, body in enumerate(bodies):

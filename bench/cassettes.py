@@ -1,4 +1,4 @@
-"""Replaying recorded chats, beside vcrpy and cassetter."""
+"""Replay of recorded chats, compared with vcrpy and cassetter."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bench.sides import Side
 from bench.workload import Measurement
 
 SIZE: Final = 5000
-"""Turns of the chat: 3.3 kB each."""
+"""Turns in the chat, 3.3 kB each."""
 VCRPY_SIZE: Final = 300
-"""Turns that vcrpy replays: its time grows with the square."""
+"""Turns that vcrpy replays; its time grows quadratically."""
 FLAT: Final = 0.8
-"""Least ratio that counts as the same cost; the rest is what a busy machine adds."""
+"""The minimum ratio that counts as equal cost; the tolerance is for a busy machine."""
 
 _ENVIRONMENT: Final = Path(__file__).resolve().parent / ".cassetter"
 
 
 def entries(ours: Side, runs: int) -> Iterator[Entry]:
-    """Measure our replays `runs` times, and each rival once, right after one of ours of the same size."""
+    """Measure our replays `runs` times, and each rival once, right after one of our replays of the same size."""
     own = Side(ours.python, "bench.cassette_ours")
     measured = [own.measure(SIZE) for _ in range(runs)]
     yield from _ours(measured)
@@ -70,6 +70,6 @@ def _part(measured: Measurement, what: str) -> float:
 
 
 def _cassetter() -> Path:
-    """Return an interpreter that has the rival, and the HTTP client that is measured here."""
+    """Return an interpreter with the rival and the HTTP client used here."""
     client = f"httpx2=={version('httpx2')}"
     return ensure(_ENVIRONMENT, "cassetter", CASSETTER, [f"cassetter=={CASSETTER}", client])

@@ -1,4 +1,4 @@
-"""Checkpoints: a commit beside a bare one of SQLite's, and resuming out of 100,000 sessions."""
+"""Checkpoints: a commit compared with a bare SQLite commit, and resuming one of 100,000 sessions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SESSIONS: Final = 100_000
 FEW: Final = 100
 LOADS: Final = 200
 MOST: Final = 1.5
-"""Bare commits that one of ours may take."""
+"""Goal: how many bare commits one of ours may cost."""
 FLAT: Final = 0.5
-"""How much of the speed out of a few sessions is left out of very many."""
+"""Goal: the fraction of the speed with few sessions that remains with very many."""
 
 
 def checkpoint_entries(runs: int) -> Iterator[Entry]:
@@ -57,7 +57,7 @@ def checkpoint_entries(runs: int) -> Iterator[Entry]:
 
 
 def state_of_a_run() -> dict[str, Any]:
-    """Return the state that an agent of a few turns commits last."""
+    """Return the last state that an agent commits after a few turns."""
     snapshots: list[Any] = []
     replies = iter([*(tool_call("look", at=number) for number in range(TURNS)), text("Done.")])
 
@@ -81,7 +81,7 @@ def state_of_a_run() -> dict[str, Any]:
 
 
 def _commits(state: dict[str, Any]) -> tuple[float, float]:
-    """Return the seconds of one of our commits and of a bare one, in turns, so that the disk is as busy for both."""
+    """Return the seconds for one of our commits and for a bare one, alternating so the disk is equally busy."""
     with tempfile.TemporaryDirectory() as folder:
         store = SessionStore(SqlStore(Sqlite(Path(folder) / "ours.db"), clock=lambda: 0.0))
         lease = store.claim("s", worker="w", plan="p")
@@ -106,7 +106,7 @@ def _commits(state: dict[str, Any]) -> tuple[float, float]:
 
 
 def _resumes(state: dict[str, Any]) -> tuple[float, float]:
-    """Return the seconds of loading a session out of few and out of many."""
+    """Return the seconds to load a session from among few and from among many."""
     with tempfile.TemporaryDirectory() as folder:
         database = Sqlite(Path(folder) / "many.db")
         # Filling it is not what is measured.

@@ -1,4 +1,4 @@
-"""One line of the benchmark: what was measured, against whom, and what it should reach."""
+"""A benchmark entry: the measurement, the peer and the goal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypedDict
 
 
 class EntryRecord(TypedDict):
-    """An entry as `bench.json` holds it."""
+    """An entry as stored in `bench.json`."""
 
     name: str
     peer: str
@@ -20,11 +20,11 @@ class EntryRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A measured fact; `ours` and `theirs` are medians, in `unit`.
+    """A measurement; `ours` and `theirs` are medians, in `unit`.
 
-    `peer` says what `theirs` is: the real package, another measurement of ours, or `-` for none.
-    `ratio` is how many times better ours is than theirs, above 1 when better. `goal` is the least
-    `ratio` to reach or, without a ratio, the most that `ours` may be; None when no goal is set.
+    `peer` identifies `theirs`: the real package, another of our measurements, or `-` for none.
+    `ratio` is how many times better ours is than theirs, above 1 if better. `goal` is the minimum
+    `ratio` or, without a ratio, the maximum for `ours`; None if there is no goal.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Entry:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the goal is reached, or None when there is no goal."""
+        """Whether the goal is reached, or None if there is no goal."""
         if self.goal is None:
             return None
         return self.ours <= self.goal if self.ratio is None else self.ratio >= self.goal
 
     def record(self) -> EntryRecord:
-        """Return the entry as `bench.json` holds it, rounded to six significant digits."""
+        """Return the entry as stored in `bench.json`, rounded to six significant digits."""
         return EntryRecord(
             name=self.name,
             peer=self.peer,

@@ -1,4 +1,4 @@
-"""Evals: what a run costs beside Forge's runner, and how long the suite takes in all its arms."""
+"""Evals: a run's cost compared with Forge's runner, and the duration of the suite in all arms."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bench.sides import ROOT
 RUNS: Final = 200
 SEEDS: Final = 50
 REACH: Final = 3.0
-"""How many times faster a run is than in Forge's runner."""
+"""Goal: how many times faster a run is than in Forge's runner."""
 MOST_SECONDS: Final = 60.0
-"""Seconds that 30 evals in 8 arms with 50 seeds may take on two cores."""
+"""Goal: seconds that 30 evals in 8 arms with 50 seeds may take on two cores."""
 
 
 def evals_entries(runs: int) -> Iterator[Entry]:
-    """Yield the measurements; the suite is run once, since it takes as long as all others together."""
+    """Yield the measurements; the suite runs only once, because it takes as long as all others together."""
     python = forge_python()
     ours = median(_measured("evals_ours", "shape", RUNS, python=python) for _ in range(runs))
     for how, goal in (("wire", REACH), ("objects", None)):

@@ -1,9 +1,9 @@
-"""Forge's side of `bench.evals`: runs of the shape of one of its scenarios, with a model that does everything right.
+"""Forge's side of `bench.evals`: runs shaped like one of its scenarios, with a model that makes no mistakes.
 
-`python -m bench.evals_forge HOW RUNS` prints seconds of the process's own time. Each run has a workflow and tools of
-its own, as an evaluation has that checks the state of its world; the client is one for all. HOW is `wire`, where the
-model's answers are the bytes of HTTP bodies that Forge's own client reads, as ours are, or `objects`, where a client of
-ours gives Forge its own objects. It runs in Forge's environment (`bench.agent_forge_setup`).
+`python -m bench.evals_forge HOW RUNS` prints CPU seconds. Each run has its own workflow and tools, like an eval that
+checks its world's state; all runs share a client. With the HOW `wire`, the model's answers are HTTP body bytes read by
+Forge's own client, as on our side; with `objects`, our client gives Forge its own objects. It runs in Forge's
+environment (`bench.agent_forge_setup`).
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from forge import ContextManager, NoCompact, ToolCall, ToolDef, ToolSpec, Workfl
 from forge.clients.openai_compat import OpenAICompatClient
 
 CALLS = 5
-"""Calls of an ideal run of `data_gap_recovery`, the terminal one included."""
+"""Calls in an ideal run of `data_gap_recovery`, including the terminal one."""
 
 
 def after(name: str, value: str) -> str:
-    """Return what a step makes of a value."""
+    """Return a step's result for a value."""
     return (
         f"value {int(hashlib.blake2b(f'{name}/{value}'.encode(), digest_size=4).hexdigest(), 16) % 10**8:08d}"
     )
 
 
 class Script:
-    """A model that takes every step with what the one before gave, and submits the last value."""
+    """A model that passes each step's result to the next step and submits the last value."""
 
     def __init__(self, word: str) -> None:
         self._value = word
         self._asked = 0
 
     def next(self) -> tuple[str, str]:
-        """Return the tool that is called now, and its argument."""
+        """Return the next tool to call and its argument."""
         self._asked += 1
         value = self._value
         if self._asked == CALLS:
@@ -49,7 +49,7 @@ class Script:
 
 
 class Objects:
-    """A client that gives Forge the objects of its own that it works with."""
+    """A client that gives Forge its own objects."""
 
     api_format = "openai"
     model = "scripted"
@@ -64,7 +64,7 @@ class Objects:
 
 
 class Wired(OpenAICompatClient):  # type: ignore[misc]  # Forge has no types here
-    """Forge's own client; its requests are answered in this process, by the bytes of a body."""
+    """Forge's own client, whose requests are answered in this process with body bytes."""
 
     def __init__(self) -> None:
         super().__init__("scripted", "http://scripted.invalid/v1")
@@ -82,7 +82,7 @@ class Wired(OpenAICompatClient):  # type: ignore[misc]  # Forge has no types her
 
 
 def one_run(seed: int, client: Any) -> None:
-    """Run one workflow with tools of its own, and check its end."""
+    """Run one workflow with its own tools and check how it ends."""
     submitted: list[str] = []
 
     def submit(value: str) -> str:
@@ -112,7 +112,7 @@ def one_run(seed: int, client: Any) -> None:
 
 
 def main(how: str, runs: int) -> float:
-    """Return the seconds that so many runs take."""
+    """Return the CPU seconds that this many runs take."""
     client = Wired() if how == "wire" else Objects()
     started = process_time()
     for seed in range(runs):

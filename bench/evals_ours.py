@@ -1,7 +1,7 @@
-"""Our side of `bench.evals`: the same shape in our loop with a harness, driven by a simulated model that never fails.
+"""Our side of `bench.evals`: the same work in our loop with a harness, with a simulated model that never fails.
 
-`python -m bench.evals_ours WHAT RUNS` prints seconds: of the process's own time for `shape`, or that pass for `suite`,
-which runs the built-in evals in eight arms with so many seeds on two processes.
+`python -m bench.evals_ours WHAT RUNS` prints seconds: CPU time for `shape`, or wall time for `suite`, which runs the
+built-in evals in eight arms with this many seeds on two processes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ARMS = 8
 
 
 class StepsTask:
-    """One run's work, as in `bench.evals_forge`: each step takes what the one before gave, the answer is the last."""
+    """A run's work, as in `bench.evals_forge`: each step takes the previous result, and the answer is the last one."""
 
     eval_id = SHAPE
 
@@ -57,7 +57,7 @@ class StepsTask:
         ]
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
-        """Return the call whose value is known and which was not answered yet, after the last one the answer."""
+        """Return the next unanswered call whose value is known, or the answer after the last call."""
         value = self.word
         given = {
             (call.name, str(call.arguments.get("value"))): call.result for call in seen if call.error is None
@@ -76,7 +76,7 @@ class StepsTask:
 
 
 def after(name: str, value: str) -> str:
-    """Return what a step makes of a value."""
+    """Return a step's result for a value."""
     return (
         f"value {int(hashlib.blake2b(f'{name}/{value}'.encode(), digest_size=4).hexdigest(), 16) % 10**8:08d}"
     )

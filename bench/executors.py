@@ -1,6 +1,6 @@
-"""What sending work costs, and what an exploration costs: figures for planning large ones.
+"""Measures the cost of sending work and of explorations, for planning large ones.
 
-`python -m bench.executors` prints a Markdown table. It starts a Dask scheduler and two workers of its own on loopback.
+`python -m bench.executors` prints a Markdown table. It starts a Dask scheduler and two workers on loopback.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
 
 NOTHINGS = 4_000
-"""Pieces of work that do nothing."""
+"""The number of empty tasks."""
 
 EVERY = 12
-"""Every so manyth built-in scenario is explored."""
+"""One in this many built-in scenarios is explored."""
 
 _LISTENS = re.compile(r"Scheduler at: +tcp://(\S+)")
 _STARTED = re.compile(r"Start worker at: +tcp://")

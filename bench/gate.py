@@ -1,4 +1,4 @@
-"""What the gate costs: four presets on a hundred scenarios.
+"""Measures the gate's cost: four presets on a hundred scenarios.
 
 `python -m bench.gate gate SIZE` prints one line of JSON, a `Measurement` on SIZE scenarios; the clock starts after the
 imports.
@@ -23,11 +23,11 @@ from statek_sim.scenario.schema import Scenario
 
 SCENARIOS: Final = 100
 MOST_SECONDS: Final = 5
-"""Seconds that four presets on a hundred scenarios may take."""
+"""Goal: seconds that four presets on a hundred scenarios may take."""
 
 
 def gate(size: int) -> Measurement:
-    """Judge the built-in presets on `size` scenarios: the shipped workloads, copied until there are enough."""
+    """Check the built-in presets on `size` scenarios: the built-in workloads, copied until there are enough."""
     started = perf_counter()
     plan = gate_plan(BUILT_IN, policy=None, folder=Path())
     result = judge_presets(plan, copies(workloads(()), size), profile="docs")
@@ -37,7 +37,7 @@ def gate(size: int) -> Measurement:
 
 
 def copies(scenarios: Sequence[Scenario], size: int) -> list[Scenario]:
-    """Return `size` scenarios with names of their own."""
+    """Return `size` scenarios with unique names."""
     return [
         scenario.model_copy(update={"id": scenario.id if n < len(scenarios) else f"{scenario.id}-{n}"})
         for n, scenario in enumerate(islice(cycle(scenarios), size))

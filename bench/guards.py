@@ -1,4 +1,4 @@
-"""The shipped guards of texts on 10 KB: what all of them take together, beside a search for each of their patterns."""
+"""The shipped text guards on 10 KB: their total time, compared with searching for each pattern separately."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXTS: Final = {
 
 
 def guard_entries(runs: int) -> Iterator[Entry]:
-    """Yield what all shipped guards of texts take for 10 KB, and what searching for their patterns one by one does."""
+    """Yield the time of all shipped text guards for 10 KB, and of searching for their patterns one by one."""
     guards = GuardSet(texts())
     patterns = [
         *(re.compile(rule.pattern) for rule in rules()),
@@ -61,7 +61,7 @@ def guard_entries(runs: int) -> Iterator[Entry]:
 
 
 def _milliseconds(look: Callable[[str], object], text: str, runs: int) -> float:
-    """Return the median of the processor time; every text is another one, so that nothing is kept from before."""
+    """Return the median CPU time; every text is different, so nothing is cached."""
     look(text)
     measured = []
     for number in range(max(runs, 10)):

@@ -1,4 +1,4 @@
-"""How much memory this process holds."""
+"""This process's memory use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PEAK_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
 def resident_bytes() -> int:
-    """Return the resident memory in bytes after a collection; without /proc, the highest it ever was."""
+    """Return the resident memory in bytes after garbage collection; without /proc, the peak."""
     gc.collect()
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * resource.getpagesize()

@@ -1,7 +1,7 @@
-"""What counting costs: a run with and without it, and a long conversation beside one plain tokenizer pass.
+"""Measures the cost of metering: a run with and without it, and a long conversation against a plain tokenizer pass.
 
-`python -m bench.metering WORKLOAD SIZE` prints one line of JSON, a `Measurement`. Times are the process's own
-(`time.process_time`): a busy machine changes them least.
+`python -m bench.metering WORKLOAD SIZE` prints one line of JSON, a `Measurement`. Times are CPU time
+(`time.process_time`), which a busy machine affects least.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from statek_sim.usage.vocabularies import load_encoding
 from statek_sim.values import Message
 
 LEAST_SHARE: Final = 1 / 1.25
-"""Least ratio of a run without counting to one with it: counting adds at most 25 %."""
+"""The minimum ratio of a run without metering to one with it: metering adds at most 25 %."""
 
 LEAST_PASS: Final = 1 / 2
-"""Least ratio of a plain tokenizer pass to metering the same conversation."""
+"""The minimum ratio of a plain tokenizer pass to metering the same conversation."""
 
 FLAT: Final = 0.8
-"""Least ratio that counts as the same cost per turn."""
+"""The minimum ratio that counts as equal cost per turn."""
 
 TURNS: Final = 5_000
 
@@ -45,14 +45,14 @@ class _NoMeter(MessageMeter):
 
 
 def uncounted(name: str, size: int) -> Measurement:
-    """Run a workload of `bench.ours` with neither bytes of messages nor tokens counted."""
+    """Run a `bench.ours` workload without counting message bytes or tokens."""
     vars(services)["MessageMeter"] = _NoMeter
     vars(asking)["completion_tokens"] = lambda *counted: 0
     return counted(name, size)
 
 
 def counted(name: str, size: int) -> Measurement:
-    """Run a workload of `bench.ours` as it is; `extra`: its own seconds, without the set-up."""
+    """Run a `bench.ours` workload unchanged; `extra` contains its seconds without setup."""
     # Before the clock starts: the compiled patterns and the vocabulary.
     ours.WORKLOADS[name](10)
     started = process_time()
@@ -62,9 +62,9 @@ def counted(name: str, size: int) -> Measurement:
 
 
 def conversation(size: int) -> Measurement:
-    """Meter a conversation of `size` turns, whose texts are all different, and pass over the same texts once.
+    """Meter a conversation with `size` different turns, and tokenize the same texts once.
 
-    `extra`, in seconds: `metered` and `plain`, and `first` and `last`, a fifth of the metered turns each.
+    `extra`, in seconds: `metered` and `plain`, and `first` and `last`, each a fifth of the metered turns.
     """
     turns = [_turn(number) for number in range(size)]
     encode = load_encoding("o200k_base").encode_ordinary
@@ -101,7 +101,7 @@ def conversation(size: int) -> Measurement:
 
 
 def _turn(number: int) -> tuple[Message, Message]:
-    """Return what a user asks and a model answers; no two turns say the same."""
+    """Return a user's question and a model's answer; every turn is different."""
     parcel = f"PL-{number * 7919 % 1_000_003}"
     return (
         {
@@ -118,7 +118,7 @@ def _turn(number: int) -> tuple[Message, Message]:
 
 
 def entries(own: Side, runs: int) -> Iterator[Entry]:
-    """Measure what counting adds to runs, and what a long conversation costs."""
+    """Measure what metering adds to runs, and what a long conversation costs."""
     side = Side(own.python, "bench.metering")
     for name, words in (("jobs", "the same replies"), ("varied_jobs", "every reply different")):
         on, off = [], []

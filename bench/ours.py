@@ -1,6 +1,6 @@
-"""One workload on our reference runtime: `python -m bench.ours WORKLOAD SIZE`.
+"""Runs a workload on our reference runtime: `python -m bench.ours WORKLOAD SIZE`.
 
-Prints one line of JSON, a `Measurement`. Metering, tokenizer included, and the trace are on.
+Prints one line of JSON, a `Measurement`. Metering, including the tokenizer, and the trace are on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from statek_sim.runtime.tools.declaration import tool
 from statek_sim.usage.tokenizers import tokenizer_for_model
 
 MOST_WAKES: Final = 200
-"""Jobs woken one by one to time a wake-up; the median counts."""
+"""Jobs woken one by one to time a wake-up; the median is used."""
 
 
 class ListedReplies:
-    """A provider that answers turn n of every job with the n-th body, or of job n with its own list."""
+    """A provider that answers turn n of every job with the n-th body, or job n from its own list."""
 
     def __init__(self, bodies: Sequence[bytes], own: Mapping[str, Sequence[bytes]] | None = None) -> None:
         self._replies = [RawReply(body) for body in bodies]
@@ -42,14 +42,14 @@ class ListedReplies:
 
 
 class StampedReplies(ListedReplies):
-    """The same, noting when each request came."""
+    """The same, but records when each request arrives."""
 
     def __init__(self, bodies: Sequence[bytes]) -> None:
         super().__init__(bodies)
         self.stamps: list[float] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Note the time and return the reply to the request's turn."""
+        """Record the time and return the reply to the request's turn."""
         self.stamps.append(perf_counter())
         return super().complete(request)
 
@@ -61,7 +61,7 @@ def price_of(item: str, **kwargs: object) -> int:
 
 
 class Gates:
-    """What the waiting jobs wait for: job n for gate n, in the order they first ask."""
+    """The gates that jobs wait for: job n waits for gate n, in the order of their first requests."""
 
     def __init__(self, size: int) -> None:
         self.signals = [Signal() for _ in range(size)]
@@ -75,7 +75,7 @@ class Gates:
         return number
 
     def open(self, number: int) -> None:
-        """Open one gate and wake who waits there."""
+        """Open a gate and wake the job waiting there."""
         self.is_open[number] = True
         self.signals[number].fire()
 
@@ -114,7 +114,7 @@ def _bodies(replies: Sequence[str]) -> list[bytes]:
 
 
 def _start(llm: ListedReplies, gates: Gates) -> tuple[Runtime, Agent]:
-    """Return a runtime with every limit out of reach, its tokenizer loaded, and the one agent."""
+    """Return a runtime with unreachable limits and a loaded tokenizer, and its only agent."""
     limit = workload.UNLIMITED
     settings = StatekSettings(
         max_turns=limit, max_exceptions=limit, max_consecutive_exceptions=limit, max_token_usage=limit
@@ -160,7 +160,7 @@ def _transcript(job: Job) -> tuple[str, ...]:
 
 
 def jobs(size: int) -> Measurement:
-    """Run `size` jobs of three turns, all with the same replies."""
+    """Run `size` jobs with three turns each, all with the same replies."""
     runtime, agent = _start(ListedReplies(_bodies(workload.JOB_REPLIES)), Gates(0))
     for _ in range(size):
         runtime.create_job(agent)
@@ -168,7 +168,7 @@ def jobs(size: int) -> Measurement:
 
 
 def varied_jobs(size: int) -> Measurement:
-    """Run `size` jobs of three turns, each with source text of its own."""
+    """Run `size` jobs with three turns each, with different source text for every job."""
     own = {str(number): _bodies(workload.varied_replies(number)) for number in range(size)}
     runtime, agent = _start(ListedReplies((), own), Gates(0))
     for job_id in own:
@@ -184,7 +184,7 @@ def long_job(size: int) -> Measurement:
 
 
 def turn_cost(size: int) -> Measurement:
-    """Run one job of `size` turns; `extra`: seconds per turn in the `first` and `last` fifth of it."""
+    """Run one job with `size` turns; `extra` contains the seconds per turn in its `first` and `last` fifth."""
     llm = StampedReplies(_bodies(workload.long_replies(size)))
     runtime, agent = _start(llm, Gates(0))
     runtime.create_job(agent)
@@ -217,7 +217,7 @@ def suspend(size: int) -> Measurement:
 
 
 def waiting(size: int) -> Measurement:
-    """Bring `size` jobs to SUSPENDED and wake some of them, one by one.
+    """Suspend `size` jobs and wake some of them, one by one.
 
     `extra`: `bytes_per_job` is the resident memory that creating and suspending a job takes; `wake` is
     the median of the seconds from opening a gate until its job is DONE.

@@ -1,7 +1,7 @@
-"""One workload on the real statek package: `python -m bench.peer WORKLOAD SIZE` in the peer's interpreter.
+"""Runs a workload on the real statek package: `python -m bench.peer WORKLOAD SIZE` in the peer's interpreter.
 
-Prints one line of JSON, a `Measurement`. Nothing touches the network: the provider builds the request
-as statek does, counts its bytes as statek does and answers from a list.
+Prints one line of JSON, a `Measurement`. Does not use the network: the provider builds requests
+and counts their bytes like statek, and answers from a list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Script = Callable[[int], tuple[bytes, str]]
 """The raw body and the text of the reply to a job's turn, counted from 0."""
 
 MESSAGES_PER_TURN: Final = 2
-"""Every turn adds the assistant's code and the console it printed; the system prompt comes first."""
+"""The system prompt comes first; every turn adds the assistant's code and its console output."""
 
 
 class ScriptedAPI(DefaultLLM_API_Impl):
@@ -62,7 +62,7 @@ def price_of(item: str, **kwargs: Any) -> int:
 
 @db0.memo
 class Gate:
-    """What one waiting job waits for."""
+    """What a waiting job waits for."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -80,7 +80,7 @@ def _ticket(future: FutureResult) -> str:
 
 
 _gates: list[Gate] = []
-"""Made before the clock starts; job n asks for a ticket once per run of its statement."""
+"""Created before the clock starts; job n requests a ticket once per run of its statement."""
 _tickets_asked: list[int] = []
 
 
@@ -99,7 +99,7 @@ def _same_for_all(replies: Sequence[str]) -> Script:
 
 
 def _start(script: Script) -> JobDef:
-    """Start statek on an empty store with every limit out of reach, and define the one agent."""
+    """Start statek on an empty store with unreachable limits, and define the only agent."""
     db0.init(tempfile.mkdtemp(prefix="bench-peer-"), read_write=True)
     db0.open("bench", "rw")
     limit = workload.UNLIMITED
@@ -120,7 +120,7 @@ def _start(script: Script) -> JobDef:
 
 
 async def _run_rounds(jobs: Sequence[Job], goal: Any) -> int:
-    """Step every job once per round until all rest; return the number of steps."""
+    """Step every job once per round until all are idle; return the number of steps."""
     semaphore = asyncio.Semaphore(1)
     resting = {goal, JobStatus.DONE}
     active, steps = list(jobs), 0
@@ -155,13 +155,13 @@ def _measure(name: str, size: int, jobs: Sequence[Job], goal: Any) -> Measuremen
 
 
 def jobs(size: int) -> Measurement:
-    """Run `size` jobs of three turns, all with the same replies."""
+    """Run `size` jobs with three turns each, all with the same replies."""
     job_def = _start(_same_for_all(workload.JOB_REPLIES))
     return _measure("jobs", size, [Job(job_def=job_def) for _ in range(size)], JobStatus.DONE)
 
 
 def varied_jobs(size: int) -> Measurement:
-    """Run `size` jobs of three turns, each with source text of its own."""
+    """Run `size` jobs with three turns each, with different source text for every job."""
     texts = [workload.varied_replies(number) for number in range(size)]
     answers = [[(workload.reply_body(text), text) for text in replies] for replies in texts]
     requests = [0] * len(workload.JOB_REPLIES)

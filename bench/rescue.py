@@ -1,4 +1,4 @@
-"""Rescue parsing: the score on our own table, and time per megabyte beside json_repair and jiter."""
+"""Rescue parsing: the score on our table, and time per megabyte compared with json_repair and jiter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.rescue.hostile import SHAPES, Shape
 from tests.rescue.table import score
 
 MOST_SECONDS: Final = 0.3
-"""For a megabyte of any hostile shape."""
+"""Goal for a megabyte of any hostile input."""
 MOST_MICROSECONDS: Final = 100.0
-"""For an ordinary reply."""
+"""Goal for an ordinary reply."""
 UNITS: Final = (
     "{", "[", '{"name":', "<tool_call>{", "[TOOL_CALLS]a{", "<function=a><parameter=b>", "`a\n", "```json\n{", "<|",
     "[a(b=[", '{“', '{"name":"a","arguments":{"b":[1,', '{"name":"a","arguments":{}}', "x", "</tool_call>", '"{',
@@ -46,7 +46,7 @@ READERS: Final[dict[str, Read]] = {
 
 
 def rescue_entries(runs: int) -> Iterator[Entry]:
-    """Yield the score on the table of our own renderings, and what ordinary and hostile replies cost."""
+    """Yield the score on the table of our renderings, and the cost of ordinary and hostile replies."""
     said = score()["all"]
     for what, most, goal in (
         ("not right", said.total() - said["right"], 5.0),

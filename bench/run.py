@@ -1,4 +1,4 @@
-"""Measure our runtime beside the real statek package: `python -m bench.run`.
+"""Compares our runtime with the real statek package: `python -m bench.run`.
 
 Prints a table and writes `bench.json`, a list of entries (`bench.entry.Entry`).
 """
@@ -26,12 +26,12 @@ from bench.versus import CONTESTS, run_contest
 
 LEAST_RUNS: Final = 5
 PLAIN_WIDTH: Final = 140
-"""Columns of the table when it does not go to a terminal."""
+"""The table width when the output is not a terminal."""
 _MARKS: Final = {True: "[green]reached[/]", False: "[red]missed[/]", None: ""}
 
 
 def main() -> int:
-    """Run the chosen benchmarks; return 0, 1 when `--check` finds a goal missed, or 2 when one could not run."""
+    """Run the chosen benchmarks; return 0, 1 if `--check` finds a missed goal, or 2 if one could not run."""
     arguments = _parse()
     console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
     entries, problems = _measure(arguments.only, arguments.runs, Console(stderr=True))
@@ -50,18 +50,18 @@ def _parse() -> argparse.Namespace:
     names = list(dict.fromkeys(known))
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs per measurement (default: 5)")
-    parser.add_argument("--only", action="append", choices=names, help="measure only this (repeatable)")
+    parser.add_argument("--only", action="append", choices=names, help="run only this benchmark (repeatable)")
     parser.add_argument("--output", type=Path, default=Path("bench.json"), help="default: bench.json")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     arguments = parser.parse_args()
     if arguments.runs < 1:
-        parser.error(f"--runs is at least 1, not {arguments.runs}")
+        parser.error(f"--runs {arguments.runs}: expected 1 or more")
     arguments.only = arguments.only or names
     return arguments
 
 
 def _measure(names: list[str], runs: int, progress: Console) -> tuple[list[Entry], list[BenchError]]:
-    """Return what could be measured, and why the rest could not."""
+    """Return the measurements, and why the others failed."""
     entries: list[Entry] = []
     problems: list[BenchError] = []
     for title, measure in _plan(names, runs, progress):

@@ -1,7 +1,7 @@
-"""The fake server beside aimock: requests per second, the slowest percent, CPU per request, memory over a million.
+"""Compares the fake server with aimock: requests per second, slowest percent, CPU per request, memory growth.
 
-One load generator (`wrk -t1 -c8`), the same requests, both sides in turns. CPU time is that of the whole server
-process; on a busy machine it is the steadier of the two.
+One load generator (`wrk -t1 -c8`) sends the same requests to both sides alternately. CPU time is for the whole server
+process; on a busy machine, it is more stable than wall time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one run of wrk measured: seconds for `p99` and `cpu`, the latter per request."""
+    """A wrk run's measurements: seconds for `p99` and `cpu`, the latter per request."""
 
     requests: int
     rate: float
@@ -48,7 +48,7 @@ class Load:
 
 
 def server_entries(_ours: Side, runs: int) -> Iterator[Entry]:
-    """Yield what `make bench` says about the server."""
+    """Yield the server entries for `make bench`."""
     wrk, aimock = ensure_wrk(), ensure_aimock()
     for load in LOADS:
         pairs = [_pair(wrk, aimock, load, swap=bool(number % 2)) for number in range(runs)]
@@ -102,7 +102,7 @@ def _measure(wrk: Wrk, aimock: Sequence[str], load: str, *, ours: bool) -> Load:
 
 
 def _memory(wrk: Wrk) -> Entry:
-    """Return how much the server's memory grows from 100,000 requests to a million, all different."""
+    """Return how much the server's memory grows between 100,000 and a million requests, all different."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         script, _ = write_load(Path(name), "different")
         port = _free_port()
@@ -150,7 +150,7 @@ def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _run(wrk: Wrk, pid: int, port: int, script: Path, *, seconds: int) -> Load:
-    """Load the server for some seconds; `BenchError` unless every answer was good."""
+    """Load the server for some seconds; raises `BenchError` unless every answer was correct."""
     before = _cpu(pid)
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     command = [wrk.command, "-t1", "-c8", f"-d{seconds}s", "--latency", "-s", str(script), url]
@@ -172,13 +172,13 @@ def _run(wrk: Wrk, pid: int, port: int, script: Path, *, seconds: int) -> Load:
 
 
 def _cpu(pid: int) -> float:
-    """Return the CPU seconds that all threads of a process took."""
+    """Return the CPU seconds used by all of a process's threads."""
     fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def _memory_of(pid: int) -> int:
-    """Return the resident memory of a process in bytes."""
+    """Return a process's resident memory in bytes."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text("utf-8"))
     assert found, "Linux says it for every process"
     return int(found[1]) * 1024

@@ -1,4 +1,4 @@
-"""What the server's benchmark asks, for wrk, for aimock and for us: the same requests and the same answers."""
+"""The server benchmark's requests and answers, the same for wrk, aimock and our server."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 
 ANSWER: Final = "Paris is the capital of France."
 ENTRIES_PER_LOAD: Final[Mapping[str, int]] = MappingProxyType({"one": 1, "thousand": 1000})
-"""Loads with as many script entries, and requests for each in turn; in `different` no request is like another."""
+"""Loads by number of script entries, each requested in turn; in `different`, every request is different."""
 
 LOADS: Final = (*ENTRIES_PER_LOAD, "different")
 
 FIRST: Final = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "question?"}]})
-"""A request that makes a server load all it needs, whether or not it has an answer."""
+"""A request that makes a server load everything it needs, whether or not it has an answer."""
 
 _LUA: Final = """\
 local bodies, at, load = {}, 0, "%(load)s"
@@ -33,7 +33,7 @@ end
 
 
 def messages(count: int) -> list[str]:
-    """Return so many messages, none of which is part of another."""
+    """Return this many messages, none of which contains another."""
     return [f"What is the answer to number {number:04d}?" for number in range(count)]
 
 

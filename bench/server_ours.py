@@ -1,4 +1,4 @@
-"""Our side of the server's benchmark: `python -m bench.server_ours PORT ENTRIES` serves until it is killed."""
+"""Our side of the server benchmark: `python -m bench.server_ours PORT ENTRIES` serves until killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.server.llm_server import LLMServer
 
 
 def main() -> None:
-    """Serve the script of the load with this name."""
+    """Serve the script for the load with this name."""
     port, load = int(sys.argv[1]), sys.argv[2]
     # As aimock's fixtures do, one entry of "different" answers every message that has the word in it.
     different = [text(ANSWER).when("question").forever()]

@@ -1,6 +1,6 @@
-"""What the server's benchmark is measured with and against: wrk, and aimock from npm, in `bench/.tools`.
+"""Tools for the server benchmark: wrk, and aimock from npm, in `bench/.tools`.
 
-Neither touches the system: wrk is taken from the search path, or unpacked from Debian's package.
+Nothing is installed on the system: wrk comes from PATH or is unpacked from Debian's package.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Wrk:
 
 
 def ensure_wrk() -> Wrk:
-    """Return wrk; `BenchError` where there is none and no way to get it."""
+    """Return wrk; raises `BenchError` if it is missing and cannot be downloaded."""
     found = shutil.which("wrk")
     if found:
         return Wrk(found, dict(os.environ))
     folder = TOOLS / "wrk"
     if not (folder / "usr" / "bin" / "wrk").exists():
         if not (shutil.which("apt-get") and shutil.which("dpkg")):
-            raise BenchError("no wrk on the search path and no apt-get to fetch it with: install wrk")
+            raise BenchError("wrk is not on PATH and there is no apt-get to download it; install wrk")
         folder.mkdir(parents=True, exist_ok=True)
         _run(["apt-get", "download", *_DEBIAN], folder)
         for package in sorted(folder.glob("*.deb")):
@@ -50,10 +50,10 @@ def ensure_wrk() -> Wrk:
 
 
 def ensure_aimock() -> list[str]:
-    """Return aimock's command; `BenchError` where node or npm is missing."""
+    """Return aimock's command; raises `BenchError` if node or npm is missing."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if not (node and npm):
-        raise BenchError("the server is measured against aimock, which needs node and npm")
+        raise BenchError("the comparison with aimock needs node and npm")
     package = TOOLS / "npm" / "node_modules" / "@copilotkit" / "aimock"
     described = package / "package.json"
     if not described.exists() or json.loads(described.read_text("utf-8"))["version"] != AIMOCK_VERSION:

@@ -1,7 +1,7 @@
-"""Many clients at once against the fake server: slow ones, ones that faults strike, ones that ask while it stops.
+"""Stress-tests the fake server with many clients: slow ones, ones hit by faults, ones that send while it stops.
 
-`python -m bench.server_stress` runs the heavy variant and prints what came of it; the tests run the same with fewer
-clients. Every part says how many answers were as they should be, and of how many.
+`python -m bench.server_stress` runs the heavy variant and prints the results; the tests run the same with fewer
+clients. Every part reports how many answers were correct, out of how many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from statek_sim.server.llm_server import LLMServer
 _PATH: Final = "/v1/chat/completions"
 _PATIENCE: Final = 5.0
 _SECONDS: Final = 120.0
-"""How long a part may take before its clients give up."""
+"""Seconds before a part's clients give up."""
 
 FAULTS: Final[Sequence[Fault]] = (
     HttpError(429, retry_after=1),
@@ -55,7 +55,7 @@ FAULTS: Final[Sequence[Fault]] = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a part: so many of `total` as they should be, in so many seconds."""
+    """A part's result: how many of `total` were correct, and the seconds taken."""
 
     name: str
     good: int
@@ -64,15 +64,15 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        """Whether all was as it should be."""
+        """Whether everything was correct."""
         return self.good == self.total
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.good} of {self.total} as they should be, {self.seconds:.1f} s"
+        return f"{self.name}: {self.good} of {self.total} correct, {self.seconds:.1f} s"
 
 
 def request(message: str = "hi", *, stream: bool = False, close: bool = False) -> bytes:
-    """Return the bytes of a request."""
+    """Return a request's bytes."""
     content = {"model": "gpt-4o", "messages": [{"role": "user", "content": message}], "stream": stream}
     body = json.dumps(content, ensure_ascii=False).encode()
     head = f"POST {_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
@@ -80,13 +80,13 @@ def request(message: str = "hi", *, stream: bool = False, close: bool = False) -
 
 
 def address(server: LLMServer) -> tuple[str, int]:
-    """Return where a server listens."""
+    """Return a server's address."""
     host, _, port = server.url.removeprefix("http://").rpartition(":")
     return host, int(port)
 
 
 def pipelined(count: int) -> Outcome:
-    """Send all requests at once and then read: all are answered, in their order."""
+    """Send all requests before reading: all are answered in order."""
     began = time.monotonic()
     with LLMServer() as server:
         server.llm.play([text("Hello.").forever()])
@@ -99,7 +99,7 @@ def pipelined(count: int) -> Outcome:
 
 
 def slow_clients(count: int) -> Outcome:
-    """Let all clients write their request in pieces, and read a stream in pieces, at the same time."""
+    """Let all clients concurrently write a request in pieces and read a stream in pieces."""
 
     async def client(host: str, port: int, number: int) -> bool:
         reader, writer = await asyncio.open_connection(host, port)
@@ -118,7 +118,7 @@ def slow_clients(count: int) -> Outcome:
 
 
 def struck_clients(count: int) -> Outcome:
-    """Let faults strike a third of the requests; whoever is not struck gets a whole answer."""
+    """Inject faults into a third of the requests; all others must get complete answers."""
 
     async def client(host: str, port: int, number: int) -> bool:
         reader, writer = await asyncio.open_connection(host, port)
@@ -154,7 +154,7 @@ def _crowd(name: str, count: int, client: object, rules: Sequence[FaultRule]) ->
 
 
 def stops(count: int, clients: int = 8) -> Outcome:
-    """Stop a server while clients ask it, again and again: it stops in time, and leaves no thread or port behind."""
+    """Repeatedly stop a server under load: it stops in time and leaves no thread or port behind."""
     began, good = time.monotonic(), 0
     for _ in range(count):
         server = LLMServer()
@@ -189,9 +189,9 @@ def stops(count: int, clients: int = 8) -> Outcome:
 
 
 def large_message(size: int, peers: int = 4) -> Outcome:
-    """Ask with one large message while other clients ask too; good are those that waited for less than 5 s.
+    """Send one large message while other clients send requests; a request that waits less than 5 s is good.
 
-    A wall-clock bound, so for the benchmark alone; counting all tokens of 20 MB took 16 s.
+    This is a wall-clock limit, so only for the benchmark; counting all tokens in 20 MB took 16 s.
     """
     worst: list[float] = []
     began = time.monotonic()
@@ -225,9 +225,9 @@ def large_message(size: int, peers: int = 4) -> Outcome:
 
 
 def given_back(count: int, size: int) -> Outcome:
-    """Send half a body and leave; good is when the server lets go of it at once, without Python's garbage collector.
+    """Send half a body and disconnect; the server must release it immediately, without garbage collection.
 
-    What the C library then gives back to the system, and when, is its own affair: it is not measured.
+    Whether and when the C library returns the memory to the system is not measured.
     """
     began = time.monotonic()
     gc.disable()
@@ -256,7 +256,7 @@ def given_back(count: int, size: int) -> Outcome:
 
 
 def heavy() -> Iterator[Outcome]:
-    """Yield what came of the heavy variant, part by part."""
+    """Yield the heavy variant's results, part by part."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most), most))
     yield pipelined(20_000)
@@ -268,10 +268,10 @@ def heavy() -> Iterator[Outcome]:
 
 
 def stress_entries(_ours: Side, _runs: int) -> Iterator[Entry]:
-    """Yield what `make bench` says of crowds: how many answers were not as they should be, which is none."""
+    """Yield the stress entries for `make bench`: the number of incorrect answers, which must be 0."""
     for outcome in heavy():
         yield Entry(
-            name=f"fake server, {outcome.name}: {outcome.total:,}, not as they should be",
+            name=f"fake server, {outcome.name}: {outcome.total:,}, incorrect",
             unit="",
             ours=outcome.total - outcome.good,
             goal=0,
@@ -279,7 +279,7 @@ def stress_entries(_ours: Side, _runs: int) -> Iterator[Entry]:
 
 
 def main() -> None:
-    """Run the heavy variant; exit 1 when anything was not as it should be."""
+    """Run the heavy variant; exit 1 if anything was incorrect."""
     held = True
     for outcome in heavy():
         print(outcome, flush=True)

@@ -1,4 +1,4 @@
-"""Virtual environments of those we are measured against: `python -m bench.setup` makes `bench/.peer` if needed."""
+"""Virtual environments for the peers: `python -m bench.setup` creates `bench/.peer` if needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIREMENT: Final = f"statek[dbzero]=={PEER_VERSION}"
 
 
 def installed_version(python: Path, distribution: str) -> str | None:
-    """Return the version of a package that `python` sees, or None when there is no such interpreter or package."""
+    """Return the version of a package installed for `python`, or None if the interpreter or package is missing."""
     if not python.exists():
         return None
     question = f"import importlib.metadata as m; print(m.version({distribution!r}))"
@@ -27,9 +27,9 @@ def installed_version(python: Path, distribution: str) -> str | None:
 def ensure(
     folder: Path, distribution: str, version: str, requirements: Sequence[str], *, base: str | None = None
 ) -> Path:
-    """Return the interpreter of an environment, creating it first when it is missing or has another version.
+    """Return an environment's interpreter, creating the environment if it is missing or has another version.
 
-    `base` is the Python that it is made of, None for the one that runs this.
+    `base` is the Python to create it with, or None for this one.
     """
     python = folder / "bin" / "python"
     if installed_version(python, distribution) != version:
@@ -43,7 +43,7 @@ def ensure(
 
 
 def ensure_peer() -> Path:
-    """Return the interpreter that has the peer."""
+    """Return the interpreter with the peer."""
     return ensure(PEER, "statek", PEER_VERSION, [REQUIREMENT])
 
 

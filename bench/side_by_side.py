@@ -1,8 +1,8 @@
-"""One scenario file on both runtimes: what a run costs here and on the real package, scenario by scenario.
+"""Runs a scenario file on both runtimes and compares the cost of each scenario with the real package.
 
-Unlike the other comparisons this one measures what a user of `--backend installed` waits for: on the other side a
-process of its own per scenario, with the store opened in it and every request handed to us and answered. The line per
-further turn leaves out what is the same for short and long jobs.
+Unlike the other comparisons, this one measures what users of `--backend installed` wait for: on the other side, a
+separate process per scenario, which opens the store and passes us every request. The entry per further turn excludes
+what is the same for short and long jobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.scenario.schema import Scenario
 NAME: Final = "scenarios"
 SCENARIOS: Final = Path(__file__).parent / "scenarios.yaml"
 SHORT, LONG = "job-of-10-turns", "job-of-200-turns"
-"""The jobs between which the cost of a further turn is measured."""
+"""The jobs used to measure the cost of a further turn."""
 FURTHER: Final = 190
 
 Seconds = tuple[float, float]
@@ -33,9 +33,9 @@ Seconds = tuple[float, float]
 
 
 def side_by_side(python: Path, runs: int, warn: Callable[[str], None]) -> Iterator[Entry]:
-    """Yield an entry per scenario and one per further turn; raises BenchError when both did not do the same.
+    """Yield an entry per scenario and one per further turn; raises BenchError if the sides did different work.
 
-    `warn` is told when the machine was too busy for the ratios to be quoted.
+    Calls `warn` if the machine was too busy for the ratios to be quoted.
     """
     scenarios = load_or_fail([SCENARIOS])
     with Peer(str(python)) as peer:
@@ -56,7 +56,7 @@ def _entry(name: str, unit: str, seconds: Seconds, scale: float) -> Entry:
 
 
 def _timed(peer: Peer, scenario: Scenario, runs: int, warn: Callable[[str], None]) -> Seconds:
-    """Return the medians of both sides, who goes first taking turns, after one run each that is checked."""
+    """Return both sides' medians, alternating which goes first, after one checked run each."""
     profile = profile_of_peer(peer)
     theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
     found = compared(run_scenario(scenario, profile), theirs)

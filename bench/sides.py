@@ -1,4 +1,4 @@
-"""Starts one measured process at a time: ours in this interpreter, theirs in the peer's."""
+"""Starts measured processes one at a time: ours in this interpreter, theirs in the peer's."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TIME_LIMIT: Final = 900
 """Seconds after which a measured process counts as hung."""
 
 _SETTING_NAMES: Final = ("STATEK_", "FULL_AGENT_TRACE", "MAX_", "LOG_", "DEFAULT_", "PYTEST_", "PYTHON")
-"""Starts of environment variables that would change what either side does or costs."""
+"""Prefixes of environment variables that would change either side's behaviour or cost."""
 
 
 class BenchError(Exception):
-    """A measured process failed, or the two sides did not do the same work."""
+    """A measured process failed, or the two sides did different work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Side:
     module: str
 
     def measure(self, *arguments: str | int) -> Measurement:
-        """Run the module in a fresh process, in an empty directory, and return what it measured."""
+        """Run the module in a new process in an empty directory, and return its measurement."""
         command = [str(self.python), "-W", "ignore", "-m", self.module, *map(str, arguments)]
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
             finished = run_clean(command, Path(directory))
@@ -44,7 +44,7 @@ class Side:
 
 
 def ours() -> Side:
-    """Return our side, in the interpreter that runs this."""
+    """Return our side, in this interpreter."""
     return Side(Path(sys.executable), "bench.ours")
 
 
@@ -54,7 +54,7 @@ def theirs(python: Path) -> Side:
 
 
 def run_clean(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run `command` in `directory` with this repository importable and no setting of either side in the environment."""
+    """Run `command` in `directory` with this repository importable and without either side's environment settings."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(_SETTING_NAMES)}
     environment["PYTHONPATH"] = str(ROOT)
     environment["TMPDIR"] = str(directory)
@@ -70,14 +70,14 @@ def run_clean(command: Sequence[str], directory: Path) -> subprocess.CompletedPr
 
 
 def take_turns(commands: Mapping[str, Sequence[str]], folder: Path, *, first: int) -> dict[str, float]:
-    """Run every command once, starting with number `first`; return the processor seconds of each."""
+    """Run every command once, starting with number `first`; return each one's CPU seconds."""
     names = list(commands)
     start = first % len(names)
     return {name: processor(commands[name], folder) for name in names[start:] + names[:start]}
 
 
 def processor(command: Sequence[str], folder: Path) -> float:
-    """Return the processor seconds of a run: what else the machine does takes longer than what is measured here."""
+    """Return a run's CPU seconds, because wall time would mostly measure the machine's other work."""
     before = _seconds_of_children()
     finished = run_clean(command, folder)
     seconds = _seconds_of_children() - before

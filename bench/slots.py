@@ -1,4 +1,4 @@
-"""Slots: what one job takes of the worker under asyncio, and of the queue behind it, while others wait."""
+"""Slots: a job's cost in the worker under asyncio, and in its queue, while others wait."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from statek_sim.agent.slots import DEFAULT, SlotQueue, SlotWorker
 
 JOBS: Final = 100_000
 WORKED: Final = 20_000
-"""Jobs of the worker: a switch of tasks to each, on which their submitters wait."""
+"""The worker's jobs, each with a task switch that its submitter waits for."""
 LEAST_A_SECOND: Final = 50_000
 _SUBMITTERS: Final = 7
 
 
 def slot_entries(runs: int) -> Iterator[Entry]:
-    """Yield the processor time of a job, of as many waiting as may."""
+    """Yield the CPU time per job with the maximum number waiting."""
     yield Entry(
         name=f"a job of a slot worker under asyncio, {DEFAULT.waiting} agents in turn",
         unit="µs/job",

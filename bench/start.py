@@ -1,7 +1,7 @@
-"""What one test pays to start: processor seconds over plain pytest, of our fixtures and of those of others.
+"""A test's startup cost: CPU seconds over plain pytest, for our fixtures and third-party ones.
 
-All tests run in one environment, so that the plugins of all are loaded in each. Commands are measured on the starter
-project that `statek-sim init` writes.
+All tests run in one environment, so each loads all plugins. Commands are measured on the starter project written by
+`statek-sim init`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.setup import ensure
 from bench.sides import ROOT, processor, take_turns
 
 ROUNDS_PER_RUN: Final = 3
-"""Rounds of processes per run: those of one round differ by more than a goal leaves."""
+"""Rounds of processes per run, because processes in one round differ by more than a goal allows."""
 
 _OURS: Final = {
     "statek_llm": ("""
@@ -53,7 +53,7 @@ def test_it(statek_llm_server):
     assert statek_llm_server.url
 """, 0.2),
 }  # fmt: skip
-"""A test with each fixture, and the seconds that it may take over plain pytest."""
+"""A test with each fixture, and the seconds it may take over plain pytest."""
 _THEIRS: Final = {
     "pydantic-ai's TestModel": """
 from pydantic_ai import Agent
@@ -82,11 +82,11 @@ _COMMANDS: Final = {
     "--help": 0.12,
     "--version": 0.1,
 }
-"""Commands on the starter project, and the seconds that each may take."""
+"""Commands on the starter project, and the seconds each may take."""
 
 
 def start_entries(runs: int) -> Iterator[Entry]:
-    """Measure tests and commands in turns; `runs` times three rounds."""
+    """Measure tests and commands alternately, in `runs` times three rounds."""
     python = str(_environment())
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
@@ -95,7 +95,7 @@ def start_entries(runs: int) -> Iterator[Entry]:
 
 
 def _environment() -> Path:
-    """Return an interpreter with pytest, us, and those that we are measured beside."""
+    """Return an interpreter with pytest, this project and the packages it is compared with."""
     version = metadata.version("pytest")
     needs = [f"pytest=={version}", "pytest-recording", "pydantic-ai-slim", "-e", str(ROOT)]
     return ensure(TOOLS / "start", "pytest", version, needs)
@@ -143,6 +143,6 @@ def _seconds(name: str, seconds: float, goal: float) -> Entry:
 
 
 def _rounds(commands: Mapping[str, Sequence[str]], folder: Path, runs: int) -> list[dict[str, float]]:
-    """Return the processor seconds of every command, round by round, after one round that only warms up."""
+    """Return each command's CPU seconds by round, after a warm-up round."""
     take_turns(commands, folder, first=0)
     return [take_turns(commands, folder, first=number) for number in range(runs * ROUNDS_PER_RUN)]

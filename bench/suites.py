@@ -1,7 +1,7 @@
-"""The built-in suites, every scenario under every one of its profiles: `python -m bench.suites`.
+"""Runs the built-in suites, every scenario under all of its profiles: `python -m bench.suites`.
 
-Prints one line of JSON, a `Measurement`; the clock starts after the imports and stops with the last comparison. Garbage
-is collected as in the workers of the command line.
+Prints one line of JSON, a `Measurement`; the clock starts after the imports and stops after the last comparison.
+Garbage collection is configured as in the command line's workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statek_sim.suite.run import builtin_suites, run_suite
 
 
 def main() -> None:
-    """Load and run the suites and print the measurement; a scenario that fails ends it with its name."""
+    """Load and run the suites and print the measurement; a failing scenario ends it with its name."""
     gc.set_threshold(*GARBAGE)
     started = perf_counter()
     scenarios = load_or_fail([builtin_suites()])

@@ -1,4 +1,4 @@
-"""Comparisons with the real package: the same work on both sides, in turns."""
+"""Comparisons with the real package: the same work on both sides, alternately."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bench.workload import PEER_VERSION, Measurement
 PEER_NAME: Final = f"statek {PEER_VERSION}"
 
 UNSTEADY: Final = 1.25
-"""How many times longer than the quickest run of a side its slowest may take."""
+"""How many times longer than a side's fastest run its slowest may take."""
 
 Pairs = list[tuple[Measurement, Measurement]]
-"""Ours and theirs, one pair per run."""
+"""Our and their measurements, one pair per run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """One workload run on both sides, and the entries made of it."""
+    """A workload run on both sides, and its entries."""
 
     workload: str
     size: int
@@ -33,10 +33,10 @@ class Contest:
 def run_contest(
     contest: Contest, ours: Side, theirs: Side, runs: int, warn: Callable[[str], None]
 ) -> list[Entry]:
-    """Measure both sides `runs` times, who goes first taking turns, and return the entries.
+    """Measure both sides `runs` times, alternating which goes first, and return the entries.
 
-    `warn` is told when the machine was too busy for the ratios to be quoted.
-    Raises `BenchError` when the two did not do the same work: same steps, bytes and console.
+    Calls `warn` if the machine was too busy for the ratios to be quoted.
+    Raises `BenchError` if the sides did different work: steps, bytes or console.
     """
     pairs: Pairs = []
     for number in range(runs):
@@ -57,14 +57,14 @@ def run_contest(
 def unsteady(pairs: Pairs) -> str | None:
     """Return why these runs should not be quoted, or None.
 
-    Taking turns does not make up for a busy machine: the peer's long runs meet every burst of load,
-    our short ones slip between, and the ratio comes out too high.
+    Alternating does not compensate for a busy machine: every burst of load hits the peer's long runs,
+    but often misses our short ones, so the ratio comes out too high.
     """
     return unsteady_times([(our.seconds, their.seconds) for our, their in pairs])
 
 
 def unsteady_times(pairs: Sequence[tuple[float, float]]) -> str | None:
-    """Return the same of seconds, ours and theirs per run."""
+    """Return the same for seconds, ours and theirs per run."""
     for side, seconds in (("ours", [our for our, _ in pairs]), ("theirs", [their for _, their in pairs])):
         if max(seconds) > UNSTEADY * min(seconds):
             return f"{side} took {min(seconds):.3g} to {max(seconds):.3g} s for the same work"

@@ -1,6 +1,6 @@
-"""The work both sides do: prompts, replies, limits and sizes, as plain data.
+"""Both sides' work as plain data: prompts, replies, limits and sizes.
 
-Read by the peer's interpreter too, so: standard library only, and nothing of `statek_sim`.
+Also loaded by the peer's interpreter, so it uses only the standard library, not `statek_sim`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SYSTEM_PROMPT: Final = (
 )
 
 UNLIMITED: Final = 10**12
-"""Every harness limit: high enough that no workload ever stops on one."""
+"""The value for every harness limit, high enough that no workload reaches it."""
 
 PRICES: Final = {"apple": 3, "pear": 5, "plum": 2}
-"""What the tool `price_of` looks up."""
+"""The prices that the tool `price_of` looks up."""
 
 _LOOK_UP: Final = """\
 order = {"apple": 4, "pear": 2}
@@ -39,7 +39,7 @@ else:
 print(f"total {total} {note}")"""
 
 JOB_REPLIES: Final = (_LOOK_UP, _ADD_UP, "exit(note)")
-"""Three turns: four steps, because the last reply runs in a step of its own."""
+"""Three turns in four steps, because the last reply runs in a separate step."""
 
 WAIT_REPLIES: Final = (
     "ticket = next_ticket()\nprint(ticket)",
@@ -49,7 +49,7 @@ WAIT_REPLIES: Final = (
 
 
 def varied_replies(number: int) -> tuple[str, ...]:
-    """Return the three turns of job `number`, with source text no other job has."""
+    """Return job `number`'s three turns, with unique source text."""
     return tuple(f"{reply}  # order {number}" for reply in JOB_REPLIES)
 
 
@@ -61,7 +61,7 @@ def long_replies(turns: int) -> tuple[str, ...]:
 
 
 def reply_body(code: str) -> bytes:
-    """Return the raw HTTP body of an OpenAI-style answer whose whole text is `code`."""
+    """Return the raw HTTP body of an OpenAI-style answer with `code` as its text."""
     answer = {
         "id": "chatcmpl-bench",
         "object": "chat.completion",
@@ -74,11 +74,11 @@ def reply_body(code: str) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What one process did and how long it took.
+    """What a process did and how long it took.
 
-    Times are seconds of `time.perf_counter` around the work only. `jobs`, `steps`, `bytes_sent`,
-    `bytes_received` and `transcript` (console of the first job, then its exit status) say what was
-    done: both sides must agree on them. `extra` holds what only one workload measures.
+    Times are `time.perf_counter` seconds around the work only. `jobs`, `steps`, `bytes_sent`,
+    `bytes_received` and `transcript` (the first job's console, then its exit status) describe the
+    work: both sides must agree on them. `extra` contains workload-specific measurements.
     """
 
     workload: str
@@ -92,15 +92,15 @@ class Measurement:
     extra: dict[str, float]
 
     def work(self) -> dict[str, object]:
-        """Return what two measurements must share to be comparable."""
+        """Return the values that two measurements must share to be comparable."""
         return {name: value for name, value in self.__dict__.items() if name not in ("seconds", "extra")}
 
     def to_line(self) -> str:
-        """Return the measurement as one line of JSON."""
+        """Return the measurement as a line of JSON."""
         return json.dumps(self.__dict__)
 
     @classmethod
     def from_line(cls, line: str) -> Measurement:
-        """Read what `to_line` wrote."""
+        """Parse a line written by `to_line`."""
         fields = json.loads(line)
         return cls(**{**fields, "transcript": tuple(fields["transcript"])})

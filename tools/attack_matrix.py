@@ -1,9 +1,9 @@
-"""Attack everything that holds programs and calls of agents, and write `tests/containers/attacks/matrix.md`.
+"""Attacks everything that confines agents' programs and calls, and writes `tests/containers/attacks/matrix.md`.
 
     python -m tools.containers python -m tools.attack_matrix --docker statek-python
 
-`--page FILE` names another page, `--docker IMAGE` an image with /usr/bin/python3; without it Docker is left out. Exits
-1 when an attack gets out of bubblewrap or Docker or past the permissions, or does not begin.
+`--page FILE` writes another page; `--docker IMAGE` uses an image with /usr/bin/python3, without it Docker is skipped.
+Exits 1 if an attack escapes bubblewrap or Docker, gets past the permissions, or does not start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS: Final = ("none", "bubblewrap", "docker", "permissions")
 
 
 def enforcers(image: str) -> Iterator[Enforcer]:
-    """Yield the enforcers that this machine has, and say which it lacks."""
+    """Yield the enforcers available on this machine, and print which are missing."""
     makers: list[tuple[str, Callable[[], Enforcer]]] = [
         ("none", Control),
         ("bubblewrap", lambda: InContainer(Bubblewrap())),
@@ -43,7 +43,7 @@ def enforcers(image: str) -> Iterator[Enforcer]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the matrix in Markdown."""
+    """Return the matrix as Markdown."""
     columns = [name for name in COLUMNS if any(row.enforcer == name for row in rows)]
     cells = {(row.name, row.enforcer): row for row in rows}
     lines = [f"| attack | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
@@ -64,7 +64,7 @@ def _of_old_docker(row: Row) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the matrix into a page; return 1 when something got out."""
+    """Write the matrix to a page; return 1 if any attack escaped."""
     parser = argparse.ArgumentParser(prog="python -m tools.attack_matrix")
     parser.add_argument("--page", type=Path, default=ROOT / "tests" / "containers" / "attacks" / "matrix.md")
     parser.add_argument("--docker", metavar="IMAGE", default="")

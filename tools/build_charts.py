@@ -1,7 +1,7 @@
-"""Rebuild `statek_sim/reporting/page/charts.js.xz`, the charts of the report's page: `python -m tools.build_charts`.
+"""Rebuilds `statek_sim/reporting/page/charts.js.xz`, the report page's charts: `python -m tools.build_charts`.
 
-Vega, Vega-Lite and Vega's expression interpreter come from npm and are bundled by esbuild. The bundle begins with the
-names, versions and licences of what it holds. Reports are made from the committed file: npm is not needed for that.
+Vega, Vega-Lite and Vega's expression interpreter come from npm and are bundled by esbuild. The bundle starts with the
+names, versions and licences of its contents. Reports use the committed file and do not need npm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ export { expressionInterpreter } from "vega-interpreter";
 
 
 def bundle(folder: Path, npm: str) -> str:
-    """Return the bundle as JavaScript that defines `charts`; made in an empty folder."""
+    """Build the bundle in an empty folder and return it as JavaScript that defines `charts`."""
     run((npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *PACKAGES))
     entry = folder / "entry.js"
     entry.write_text(ENTRY, encoding="utf-8")
@@ -42,7 +42,7 @@ def bundle(folder: Path, npm: str) -> str:
 
 
 def bundled(folder: Path, listing: Mapping[str, Any]) -> list[Path]:
-    """Return the folders of the packages of which something is in the bundle, by name."""
+    """Return the folders of the packages included in the bundle, by name."""
     (output,) = (made for name, made in listing["outputs"].items() if name.endswith("charts.js"))
     found = set()
     for source, piece in output["inputs"].items():
@@ -53,7 +53,7 @@ def bundled(folder: Path, listing: Mapping[str, Any]) -> list[Path]:
 
 
 def notices(packages: Iterable[Path]) -> str:
-    """Return a comment with each licence once, after the packages and copyright lines that it is for."""
+    """Return a comment with each licence once, after the packages and copyright lines it applies to."""
     holders: defaultdict[str, list[str]] = defaultdict(list)
     for package in packages:
         described = json.loads((package / "package.json").read_text("utf-8"))
@@ -66,12 +66,12 @@ def notices(packages: Iterable[Path]) -> str:
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command; its own words and CalledProcessError when it fails."""
+    """Run a command; if it fails, print its output and raise CalledProcessError."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> int:
-    """Write the bundle and its size; 0, or 2 without npm."""
+    """Write the bundle and print its size; return 0, or 2 without npm."""
     npm = shutil.which("npm")
     if npm is None:
         print("the charts are built from npm's packages: install node and npm", file=sys.stderr)

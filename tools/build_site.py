@@ -1,8 +1,8 @@
 """Builds the documentation as a site: `python -m tools.build_site`, or `make site`.
 
-Pages link to files outside `docs/` as GitHub shows them: `../examples/frameworks/openai`. The site has a page for each,
-with the text of the file or of every file in the folder; HTML files are copied. A local link of the built site that
-leads nowhere fails the build.
+Pages link to files outside `docs/` as on GitHub: `../examples/frameworks/openai`. The site has a page for each, with
+the text of the file or of every file in the folder; HTML files are copied. A dead local link in the built site fails
+the build.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "build" / "site"
-"""What Zensical, which keeps to one folder, builds from."""
+"""The folder that Zensical builds from; it can only read one folder."""
 SITE: Final = ROOT / "site"
 
 _OUTSIDE: Final = re.compile(r"\]\(\.\./([^)#]+)\)")
@@ -38,7 +38,7 @@ def write_source(docs: Path, source: Path) -> None:
 
 
 def _add(path: str, root: Path, source: Path) -> str:
-    """Add a file or folder of the repository to the source of the site, and return its path there."""
+    """Add a file or folder in the repository to the site's source, and return its path there."""
     found = root / path
     if not found.exists():
         return f"../{path}"
@@ -63,7 +63,7 @@ def _listing(path: str, found: Path) -> str:
 
 
 class _Page(HTMLParser):
-    """The links of a page, and the names that links to it may have."""
+    """A page's links, and the anchors that links to it can use."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Page(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take what one tag has of both."""
+        """Collect a tag's links and anchors."""
         for name, value in attrs:
             if value and name in ("href", "src"):
                 self.links.append(value)
@@ -81,7 +81,7 @@ class _Page(HTMLParser):
 
 
 def dead_links(site: Path) -> Iterator[str]:
-    """Yield `page: link` for each local link to a file or a heading that the site doesn't have."""
+    """Yield `page: link` for each local link to a missing file or heading."""
     pages = {path: _Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         for link in page.links:

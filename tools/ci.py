@@ -1,7 +1,7 @@
-"""Every check of the project, up to the first that fails.
+"""Runs every project check, up to the first failure.
 
-`python -m tools.ci` runs `make test`: this Python, without a release of STATEK. `--reduced` runs what CI adds for every
-change: the newest release of STATEK, a fresh clone, the oldest packages, slow tests. `--thorough` runs that with every
+`python -m tools.ci` runs `make test`: this Python, without a STATEK release. `--reduced` runs what CI adds for every
+change: the newest STATEK release, a fresh clone, the oldest packages, slow tests. `--thorough` runs that with every
 release and Python, and every random example. `PART...` runs only these parts.
 """
 
@@ -26,15 +26,15 @@ from tools.interpreters import NEWER, interpreter, older_patch, this_python
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 EXAMPLES: Final = 200
-"""Random examples compared per release of STATEK, always the same; `make conformance` takes new ones, and more."""
+"""Random examples compared per STATEK release, always the same ones; `make conformance` uses more and new ones."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
-"""Two test files at a time; those of a file share what it builds."""
+"""Two test files at a time; tests in a file share what it builds."""
 WITH_SHARES: Final = (
     "tests/property/test_nothing_secret_is_recorded.py",
     "tests/unit/test_cli_fuzz_newer.py",
     "tests/unit/test_sandbox_hostile.py",
 )
-"""Tests that try a share of what they have, and are no laws of Hypothesis."""
+"""Tests that try a fraction of their cases and do not use Hypothesis."""
 OF_PATTERNS: Final = (
     "tests/rescue",
     "tests/cassettes",
@@ -42,7 +42,7 @@ OF_PATTERNS: Final = (
     "-k",
     "rescue or cassettes or markup or patterns",
 )
-"""Tests of what is read with long regular expressions, in which patch releases of Python differ."""
+"""Tests of code with long regular expressions, on which Python patch releases differ."""
 OF_PACKAGES: Final = (
     "sandbox",
     "page",
@@ -53,14 +53,14 @@ OF_PACKAGES: Final = (
     "harness",
     "tools_ordered",
 )
-"""Tests of the folder `unit` for the oldest packages that are allowed: what their subjects begin with."""
+"""The `unit` tests for the oldest allowed packages, by name prefix."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
-"""Parts for which a fresh clone has to set up every tool, and that take seconds then."""
+"""Parts for which a fresh clone must set up every tool, but that then take only seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One check: commands that run in order, from the root of the repository or from `folder`."""
+    """A check: commands that run in order, from the repository root or from `folder`."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -69,11 +69,11 @@ class Part:
 
 
 Stage = tuple[tuple[Part, ...], ...]
-"""Lanes that run side by side, each with parts in order. A stage begins when the one before has ended."""
+"""Lanes that run in parallel, each with parts in order. A stage starts when the previous one has ended."""
 
 
 def for_people() -> Iterator[Stage]:
-    """Yield the checks of `make test`: less than five minutes on two cores."""
+    """Yield the checks for `make test`: less than five minutes on two cores."""
     quick = (
         Part("lint", (tool("ruff", "check", "."),)),
         Part("format", (tool("ruff", "format", "--check", "."),)),
@@ -93,7 +93,7 @@ def for_people() -> Iterator[Stage]:
 
 
 def reduced(clone: Path) -> Iterator[Stage]:
-    """Yield what CI runs beside those for every change; `clone` is a folder to clone this repository into."""
+    """Yield the checks that CI adds for every change; `clone` is a folder to clone this repository into."""
     release = Part("environments", (module("tools.environments", "--ci"),))
     oldest = Part("lowest-traces", (module("tools.elsewhere", "lowest"), traces(LOWEST)))
     yield tuple(cloned(clone)), (release, *peers(), oldest)
@@ -103,7 +103,7 @@ def reduced(clone: Path) -> Iterator[Stage]:
 
 
 def thorough(clone: Path) -> Iterator[Stage]:
-    """Yield every check beside those of `make test`; `clone` is a folder to clone this repository into."""
+    """Yield every check not in `make test`; `clone` is a folder to clone this repository into."""
     yield tuple(cloned(clone)), (Part("environments", (module("tools.environments"),)), *peers())
     yield alone(slow_tests())
     yield alone(Part("frameworks", (module("tools.frameworks"),)))
@@ -114,12 +114,12 @@ def thorough(clone: Path) -> Iterator[Stage]:
 
 
 def alone(part: Part) -> Stage:
-    """Return the stage of one part, whose output is shown as it comes."""
+    """Return a stage with one part, whose output is shown immediately."""
     return ((part,),)
 
 
 def peers() -> Iterator[Part]:
-    """Yield what sets up programs of others: as with the browser, the tests that need them would be skipped without."""
+    """Yield the setup of third-party programs, such as the browser, without which tests would be skipped."""
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
     yield Part("savers", (module("tools.savers"),))
 
@@ -130,19 +130,19 @@ def slow_tests() -> Part:
 
 
 def conformance(*options: str) -> Part:
-    """Return the comparison of every built-in scenario and of random examples with releases of STATEK."""
+    """Return the part that compares every built-in scenario and random examples with STATEK releases."""
     random = ("--random", str(EXAMPLES), "--random-seed", "0")
     return Part("conformance", (module("tools.conformance", *options, *random),))
 
 
 def everything() -> Iterator[tuple[str, ...]]:
-    """Yield what tries every example and plant and hostile program, of which `make test` tries a share."""
+    """Yield checks with every example, planted bug and hostile program; `make test` only runs a fraction of them."""
     yield tool("pytest", *SHARED, "-m", "hypothesis and not slow")
     yield tool("pytest", *SHARED, *WITH_SHARES)
 
 
 def cloned(folder: Path) -> Iterator[Part]:
-    """Yield the two commands of the README in a clone of what is committed, without anything that is cached."""
+    """Yield the README's two commands in a clone of the committed files, without caches."""
     if not (ROOT / ".git").exists():
         return
     caches = str(folder.parent / "caches")
@@ -153,10 +153,10 @@ def cloned(folder: Path) -> Iterator[Part]:
 
 
 def elsewhere() -> Iterator[Part]:
-    """Yield the checks that repeat on another Python; one that is not installed has no commands.
+    """Yield the checks to repeat on other Pythons; a version that is not installed has no commands.
 
-    The newest runs the tests and the scenarios, those between it and this one the scenarios, and an older patch release
-    of this one the scenarios and the tests of patterns.
+    The newest version runs the tests and scenarios, those between it and this one run the scenarios, and an older patch
+    release of this one runs the scenarios and the pattern tests.
     """
     found = {version: interpreter(version) for version in NEWER}
     newest = next((version for version in reversed(NEWER) if found[version]), None)
@@ -173,7 +173,7 @@ def elsewhere() -> Iterator[Part]:
 
 
 def lowest() -> Iterator[tuple[str, ...]]:
-    """Yield the commands that repeat checks with the oldest packages that pyproject.toml allows."""
+    """Yield the commands that repeat checks with the oldest packages allowed by pyproject.toml."""
     yield module("tools.elsewhere", "lowest")
     files = sorted(str(file) for name in OF_PACKAGES for file in ROOT.glob(f"tests/unit/test_{name}*.py"))
     # The oldest typer calls what the newest click has marked as old, and does not print what an argument is.
@@ -184,7 +184,7 @@ def lowest() -> Iterator[tuple[str, ...]]:
 
 
 def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the commands that repeat checks on another Python, in an environment of its own; `tests`: for pytest."""
+    """Yield the commands that repeat checks on another Python, in a separate environment; `tests` is for pytest."""
     venv = f".venv-{version}"
     yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
     if tests:
@@ -193,29 +193,29 @@ def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[
 
 
 def traces(venv: Path) -> tuple[str, ...]:
-    """Return the command that compares every trace with those of another environment."""
+    """Return the command that compares every trace with another environment's."""
     return module("tools.elsewhere", "traces", str(venv / "bin" / "python"))
 
 
 def module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command for a module of this repository."""
+    """Return the command for a module in this repository."""
     return (sys.executable, "-m", name, *arguments)
 
 
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command for a program of this environment."""
+    """Return the command for a program in this environment."""
     return (str(BIN / name), *arguments)
 
 
 @dataclass(slots=True)
 class Runner:
-    """Runs parts; after the first failure no further part starts, in either lane."""
+    """Runs parts; after the first failure, no further part starts in either lane."""
 
     failed: bool = False
     _printing: threading.Lock = field(default_factory=threading.Lock)
 
     def run_stage(self, stage: Stage) -> bool:
-        """Run the lanes of a stage side by side; return whether all passed."""
+        """Run a stage's lanes in parallel; return whether all passed."""
         lanes = [lane for lane in stage if lane]
         with ThreadPoolExecutor(max_workers=max(1, len(lanes))) as pool:
             list(pool.map(lambda lane: self._run_lane(lane, captured=len(lanes) > 1), lanes))
@@ -227,9 +227,9 @@ class Runner:
                 self.failed = True
 
     def _run(self, part: Part, *, captured: bool) -> bool:
-        """Run a check, show what it printed and how many seconds it took, and return whether it passed.
+        """Run a check, show its output and duration in seconds, and return whether it passed.
 
-        The output of a captured part is printed when it has ended, in one piece.
+        A captured part's output is printed as a whole when it ends.
         """
         started = time.monotonic()
         shown: list[str] = []
@@ -261,14 +261,14 @@ class Runner:
 
 
 def verdict(part: Part, code: int, seconds: float) -> str:
-    """Return how a part ended, in words."""
+    """Describe how a part ended."""
     if code:
         return f"FAILED with exit code {code} after {seconds:.1f} s"
     return f"passed in {seconds:.1f} s" if part.commands else "not here, skipped"
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for; return 0, 1 when a part failed, or 2 for a name that does not exist."""
+    """Run the requested checks; return 0, 1 if a part failed, or 2 for an unknown name."""
     with tempfile.TemporaryDirectory(prefix="statek-clone-") as folder:
         clone = Path(folder) / "clone"
         plans = {"": for_people(), "--reduced": reduced(clone), "--thorough": thorough(clone)}
@@ -285,7 +285,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_all(stages: Sequence[Stage]) -> int:
-    """Run stages up to the first that fails; return 0, or 1 when a part failed."""
+    """Run stages up to the first failure; return 0, or 1 if a part failed."""
     started = time.monotonic()
     runner = Runner()
     if not all(runner.run_stage(stage) for stage in stages):

@@ -1,8 +1,8 @@
-"""What a commit costs as what is stored grows: `python -m tools.commit_costs` prints a table of Markdown.
+"""Measures how commit costs grow with the stored data: `python -m tools.commit_costs` prints a Markdown table.
 
-A job of engine one works turn after turn, prints, and keeps a list; so does one of many, of which the others are done.
-An agent of engine two calls a tool turn after turn. Times are medians of processor time, bytes what is written; the
-first row is the beginning, the others later stretches of the same run.
+A job on the statek engine works turn after turn, prints, and keeps a list; another case has many jobs, most of them
+done. An agent on the agent engine calls a tool turn after turn. Times are medians of CPU time, bytes are bytes written;
+the first row is the start of a run, the others are later stretches of the same run.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from statek_sim.store.sql import SqlStore
 TURNS: Final = 300
 JOBS: Final = 60
 STRETCH: Final = 0.1
-"""The part of a run that a row of the table is about."""
+"""The part of a run that a table row covers."""
 ROWS: Final = (0.0, 0.2, 0.45, 0.9)
-"""Where the stretches begin."""
+"""Where the stretches start."""
 
 _GROWS: Final = """
 suite: costs
@@ -63,28 +63,28 @@ JOBS
 """
 
 Costs = list[tuple[float, int]]
-"""Of each commit the seconds of processor time and the bytes written."""
+"""The seconds of CPU time and the bytes written for each commit."""
 
 
 class Weighing:
-    """A store that says what each commit writes."""
+    """A store that measures what each commit writes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.written: list[int] = []
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Commit, and note how much."""
+        """Commit and record the cost."""
         self.written.append(sum(map(len, (*changes.rows.values(), *changes.events))))
         return self._store.commit(lease, changes)
 
     def __getattr__(self, name: str) -> Any:
-        """Do everything else as the store does."""
+        """Delegate everything else to the store."""
         return getattr(self._store, name)
 
 
 def of_a_run(scenario_text: str, folder: Path) -> Costs:
-    """Return what the commits of one scenario cost."""
+    """Return the commit costs for one scenario."""
     path = folder / "costs.yaml"
     path.write_text(scenario_text)
     (scenario,) = load_or_fail([path])
@@ -108,7 +108,7 @@ def of_a_run(scenario_text: str, folder: Path) -> Costs:
 
 
 def of_an_agent(folder: Path) -> Costs:
-    """Return what the commits of an agent's run cost."""
+    """Return the commit costs for an agent's run."""
     replies = iter([*(tool_call("look", at=number) for number in range(TURNS)), text("Done.")])
     costs: Costs = []
 
@@ -141,7 +141,7 @@ def of_an_agent(folder: Path) -> Costs:
 
 
 def rows(name: str, costs: Costs) -> Iterator[str]:
-    """Yield the rows of the table for one kind of run."""
+    """Yield the table rows for one kind of run."""
     for begin in ROWS:
         first = int(len(costs) * begin)
         stretch = costs[first : first + max(1, int(len(costs) * STRETCH))]

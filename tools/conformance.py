@@ -1,9 +1,9 @@
-"""The built-in scenarios on every listed release of STATEK: `python -m tools.conformance [--ci] [ARGUMENT...]`.
+"""Runs the built-in scenarios on every listed STATEK release: `python -m tools.conformance [--ci] [ARGUMENT...]`.
 
-Sets up what is missing and runs `statek-sim compare` once per Python, with the reference runtime on the same
-Python as the package, because error texts differ between them. Further arguments go to that command, but for `--random
-COUNT` and `--random-seed NUMBER`, which go to `tools.random_programs`. Writes `conformance.json`, and says when PyPI
-has a release that is not listed. Exits 1 on any difference, and 2 when it could not be run.
+Sets up missing environments and runs `statek-sim compare` once per Python, with the reference runtime on the same
+Python as the package, because error texts differ between versions. Further arguments are passed to that command, except
+`--random COUNT` and `--random-seed NUMBER`, which are passed to `tools.random_programs`. Writes `conformance.json`, and
+reports if PyPI has an unlisted release. Exits 1 on any difference, and 2 if the run was not possible.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tools.interpreters import interpreter, this_python
 
 REPORT: Final = ROOT / "conformance.json"
 FEWER: Final = 10
-"""On another Python than this one there is one random example for so many here."""
+"""On other Pythons, there is one random example for this many on this Python."""
 SEEDS: Final = 1_000_000
-"""How many different seeds a run outside of CI may take."""
+"""The number of different seeds for runs outside CI."""
 NOTHING_DRAWN: Final = {"random_examples": 0, "random_differ": 0}
 Numbers = dict[str, Any]
-"""The numbers of one release, as `statek-sim compare` and `tools.random_programs` write them."""
+"""A release's numbers, as written by `statek-sim compare` and `tools.random_programs`."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run everything; return 0, 1 when something differs, or 2 when it could not be run."""
+    """Run everything; return 0, 1 if something differs, or 2 if the run was not possible."""
     options, further = words().parse_known_args(arguments)
     ci = bool(options.ci)
     passed_on = seeded(further, ci=ci)
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def words() -> argparse.ArgumentParser:
-    """Return what reads the command line; what it does not know goes to `statek-sim compare`."""
+    """Return the command-line parser; unknown arguments are passed to `statek-sim compare`."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.conformance",
         usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
@@ -84,7 +84,7 @@ def words() -> argparse.ArgumentParser:
 
 
 def _statek_sim(python: str) -> Path:
-    """Return the command of this project on a version of Python, which gets an environment of its own if needed."""
+    """Return this project's command on a Python version, creating an environment if needed."""
     if python == this_python():
         return Path(sys.executable).parent / "statek-sim"
     venv = f".venv-{python}"
@@ -97,7 +97,7 @@ def _statek_sim(python: str) -> Path:
 def _compare(
     statek_sim: Path, wanted: Sequence[Environment], arguments: Sequence[str]
 ) -> tuple[int, dict[str, Numbers]]:
-    """Return the exit status and the numbers per release on one Python; what is said comes out in one piece."""
+    """Return the exit status and the numbers per release on one Python; print the output as a whole."""
     python = wanted[0].python
     first, *others = [str(environment.interpreter) for environment in wanted]
     pythons = [first, *(part for other in others for part in ("--python", other))]
@@ -118,7 +118,7 @@ def _compare(
 
 
 def _said(command: Sequence[str]) -> tuple[int, str, dict[str, Any]]:
-    """Run a command with `--json`; return its exit status, what it printed, and what it wrote, {} for nothing."""
+    """Run a command with `--json`; return its exit status, its output and the JSON, {} if it wrote none."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "numbers.json"
         done = subprocess.run(
@@ -134,7 +134,7 @@ def _said(command: Sequence[str]) -> tuple[int, str, dict[str, Any]]:
 
 
 def parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of `statek-sim compare`, and those about random examples."""
+    """Split the arguments into those for `statek-sim compare` and those for random examples."""
     given, random = list(arguments), []
     for option in ("--random", "--random-seed"):
         if option in given:
@@ -145,7 +145,7 @@ def parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
-    """Return the arguments with a seed for random examples: another one each time, which is told, and 0 in CI."""
+    """Return the arguments with a seed for random examples: a new one each time, which is printed, or 0 in CI."""
     given = list(arguments)
     if "--random" not in given or "--random-seed" in given:
         return given
@@ -155,7 +155,7 @@ def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
 
 
 def fewer(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with fewer random examples, for the Pythons on which only error texts can differ."""
+    """Return the arguments with fewer random examples, for Pythons where only error texts can differ."""
     given = list(arguments)
     if "--random" in given:
         place = given.index("--random") + 1
@@ -164,7 +164,7 @@ def fewer(arguments: Sequence[str]) -> list[str]:
 
 
 def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
-    """Return one report: per release the numbers of the Python on which it did worst, and those of every Python."""
+    """Merge the reports: for each release, the numbers for its worst Python, and those for every Python."""
     versions: dict[str, list[Numbers]] = {}
     for run in runs:
         for version, numbers in run.items():
@@ -179,13 +179,13 @@ def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
 
 
 def _worst(found: Sequence[Numbers]) -> int:
-    """Return the place of the numbers with the most differences, the first of equal ones."""
+    """Return the index of the numbers with the most differences; on a tie, the first."""
     differing = [int(numbers["differ"]) + int(numbers.get("random_differ", 0)) for numbers in found]
     return differing.index(max(differing))
 
 
 def news() -> str:
-    """Return what PyPI has beyond the list; it is no failure when there is something, or no network."""
+    """Describe unlisted releases on PyPI; neither these nor a missing network is a failure."""
     listed = RELEASES[-1].version
     command = (sys.executable, "-m", "pip", "index", "versions", "statek", "--disable-pip-version-check")
     try:
@@ -209,7 +209,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def beyond(listed: str, available: Sequence[str]) -> str:
-    """Return a sentence about the final releases above `listed`."""
+    """Return a sentence about final releases newer than `listed`."""
     final = [version for version in available if re.fullmatch(r"\d+(\.\d+)*", version)]
     newer = [version for version in final if _number(version) > _number(listed)]
     if not newer:

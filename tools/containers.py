@@ -1,8 +1,7 @@
-"""What containers are tested with: bubblewrap, and Docker with an image made of this machine's Python.
+"""Sets up container tests: bubblewrap, and Docker with an image of this machine's Python.
 
-`python -m tools.containers` installs Debian's packages where they are missing, which needs root. The daemon is started
-by the tests that need it, with a folder of its own, and ends with them; `python -m tools.containers COMMAND...` runs a
-command beside one.
+`python -m tools.containers` installs missing Debian packages, which requires root. The tests that need the daemon start
+it with its own folder and stop it; `python -m tools.containers COMMAND...` runs a command with a daemon.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from typing import Final
 from tools.npm import NotHere
 
 REQUIRED: Final = "STATEK_CONTAINERS_REQUIRED"
-"""Set, as CI sets it: it is a failure of the tests when neither of the two can be had."""
+"""If set, as in CI, the tests fail if neither is available."""
 PACKAGES: Final = {"bwrap": "bubblewrap", "dockerd": "docker.io"}
 IMAGE: Final = "statek-python"
 _PATIENCE: Final = 20.0
-"""Seconds that a daemon has to come up."""
+"""Seconds that a daemon may take to start."""
 _ASK: Final = (
     "import json, os, sys, sysconfig; "
     "print(json.dumps([os.path.realpath(sys.executable), sysconfig.get_path('stdlib')]))"
@@ -55,14 +54,14 @@ _LEFT_OUT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A daemon of ours: its address, and the image that it has."""
+    """A running daemon: its address and its image."""
 
     address: str
     image: str
 
 
 def ensure(program: str) -> str:
-    """Return the path of a program, installed when it is missing; raises NotHere."""
+    """Return a program's path, installing it if missing; raises NotHere."""
     found = shutil.which(program)
     if found is not None:
         return found
@@ -82,13 +81,13 @@ def ensure(program: str) -> str:
 
 
 def interpreter() -> str:
-    """Return the Python that programs in containers run on: the system's, where there is one."""
+    """Return the Python for programs in containers: the system's, if there is one."""
     return shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin") or os.path.realpath(sys.executable)
 
 
 @contextmanager
 def daemon() -> Iterator[Daemon]:
-    """Start a daemon with the image; it is gone afterwards. Raises NotHere where there can be none."""
+    """Run a daemon with the image inside the block. Raises NotHere if that is not possible."""
     if os.geteuid() != 0:
         raise NotHere("a Docker daemon of our own needs root")
     program = ensure("dockerd")
@@ -131,7 +130,7 @@ def _wait(started: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
 
 
 def _load(address: str) -> None:
-    """Import the image from a tar of this machine's Python, /bin/sh and the libraries that they need."""
+    """Import the image from a tar of this machine's Python, /bin/sh and the libraries they need."""
     docker = shutil.which("docker") or "docker"
     done = subprocess.run(
         (docker, "-H", address, "import", "-", IMAGE), input=image(), capture_output=True, check=False
@@ -141,7 +140,7 @@ def _load(address: str) -> None:
 
 
 def image() -> bytes:
-    """Return the tar of a small root: Python at /usr/bin/python3, /bin/sh, and empty folders."""
+    """Return a tar with a minimal root: Python at /usr/bin/python3, /bin/sh, and empty folders."""
     answer = subprocess.run((interpreter(), "-I", "-c", _ASK), capture_output=True, check=True).stdout
     python, library = (Path(path) for path in json.loads(answer))
     modules = sorted((library / "lib-dynload").glob("*.so"))
@@ -171,30 +170,30 @@ def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _libraries(files: tuple[Path, ...]) -> list[Path]:
-    """Return the libraries that programs need, by the paths at which they look for them."""
+    """Return the libraries that programs need, by the paths where they look for them."""
     done = subprocess.run(("ldd", *map(str, files)), capture_output=True, text=True, check=False)
     found = {word for line in done.stdout.splitlines() for word in line.split()[:3] if word.startswith("/")}
     return sorted(Path(word) for word in found if not word.endswith(":"))
 
 
 def _unmount(folder: Path) -> None:
-    """Take away what a daemon left mounted, so that its folder can be deleted."""
+    """Unmount what a daemon left mounted, so that its folder can be deleted."""
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for place in sorted((mount for mount in mounts if mount.startswith(f"{folder}/")), reverse=True):
         subprocess.run(("umount", "--lazy", place), capture_output=True, check=False)
 
 
 def with_daemon(command: list[str]) -> int:
-    """Run a command beside a daemon of ours; DOCKER_HOST says where it is, and IMAGE what it has."""
+    """Run a command with a daemon, with its address in DOCKER_HOST and its image in IMAGE."""
     with daemon() as started:
         environment = {**os.environ, "DOCKER_HOST": started.address, "IMAGE": started.image}
         return subprocess.run(command, env=environment, check=False).returncode
 
 
 def main(arguments: list[str]) -> int:
-    """Install what is missing, and show the versions; 0 also where it cannot be had, which is said.
+    """Install what is missing and print the versions; return 0 even if something is unavailable, after printing so.
 
-    `COMMAND...` runs that beside a daemon.
+    With `COMMAND...`, run that command with a daemon instead.
     """
     if arguments:
         return with_daemon(arguments)

@@ -1,8 +1,8 @@
-"""Killing an agent's process at every moment, and resuming: `python -m tools.crashes` prints what survives.
+"""Kills an agent's process at every moment and resumes it: `python -m tools.crashes` prints what survives.
 
-The agent asks a person, pays, sends a letter, fails and is corrected. After each crash a new process resumes with a
-new agent and a new store on what is left of the disk or the database. It survives when its result, its counters, its
-budget and what it did to the world are those of a run that nobody killed.
+The agent asks a person, pays, sends a letter, fails and is corrected. After each crash, a new process resumes with a
+new agent and a new store on what is left of the disk or the database. A run survives if its result, counters, budget
+and effects on the world equal those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ from tools.postgres import server
 TASK: Final = "Pay the rent and tell the landlord."
 SESSION: Final = "rent"
 KEEP: Final = 2
-"""Checkpoints that the agent's session keeps."""
+"""The number of checkpoints that the agent's session keeps."""
 
 
 @dataclass
 class World:
-    """What agents do to it stays done, whatever becomes of their processes."""
+    """Records agents' actions, which stay done even if their processes die."""
 
     done: list[str] = field(default_factory=list)
 
     def happened(self, what: str) -> Happened | None:
-        """Return whether something was done."""
+        """Return whether an action happened."""
         return Happened(what) if what in self.done else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What an agent does: the replies of each of its models, which plan it follows, which ladder it goes up."""
+    """An agent's task: each model's replies, the plan, and the escalation ladder."""
 
     replies: Mapping[str, Sequence[Reply]]
     steps: tuple[str, ...] = ("pay", "send")
     ladder: Ladder | None = None
 
     def reply(self, request: ChatRequest) -> Reply:
-        """Return what is next in the conversation; a model that is none of the errand's is too busy."""
+        """Return the next reply in the conversation; models that are not part of the errand are too busy."""
         if request.model not in self.replies:
             raise ProviderHTTPError("too many requests", status=429, latency=1.0)
         answers = sum(message["role"] == "assistant" for message in request.messages)
@@ -84,7 +84,7 @@ _FAIL: Final = (tool_call("nowhere"), tool_call("flaky", attempt=1))
 
 BRIEF: Final = Errand(replies={_MODEL: (_PAY, *_SEND)})
 WHOLE: Final = Errand(replies={_MODEL: (_PAY, *_FAIL, *_SEND)})
-"""An errand in which the model also fails and is corrected."""
+"""An errand whose model also fails and is corrected."""
 
 UP: Final = Errand(
     replies={"small": [text("No idea.")], "large": [_PAY, text("Paid, I think.")]},
@@ -99,17 +99,17 @@ UP: Final = Errand(
         checks=(lambda task, answer: Judgement("sure" in answer, "not sure", score=len(answer)),),
     ),
 )
-"""An errand up a ladder: a poor answer, twice, a model that is too busy, twice, one that is not sure, and a person."""
+"""An errand with escalation: a poor answer twice, a busy model twice, an unsure model, and a person."""
 
 
 LADDER_EVERY: Final = 10
-"""Of the moments of that errand, one in so many is tried: there are many, and most are like those of the others."""
+"""Only one in this many of that errand's moments is tried: there are many, and most resemble the other errands'."""
 
 UP_A_LADDER: Final = f", up a ladder, every {LADDER_EVERY}th moment"
 
 
 def agent(world: World, errand: Errand = WHOLE) -> AgentHarness:
-    """Return the agent of one process."""
+    """Return the agent for one process."""
 
     def look(at: str) -> str:
         """Look."""
@@ -130,7 +130,7 @@ def agent(world: World, errand: Errand = WHOLE) -> AgentHarness:
         raise ValueError(f"no luck at attempt {attempt}")
 
     def person(question: Question) -> PersonSaid:
-        """Allow what is asked, and know of letters whether they were sent."""
+        """Approve requests, and answer whether letters were sent."""
         if "process died" not in question.text:
             return PersonSaid("answered", "I am sure." if question.tool == "person" else "yes")
         sent = world.happened("sent Paid.")
@@ -158,7 +158,7 @@ MakeStore = Callable[[], SessionStore]
 
 
 def lived(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> dict[str, Any]:
-    """Run one process until the end of the agent, or until it is killed; return everything that counts."""
+    """Run one process until the agent finishes or is killed; return everything that must survive."""
     harness = agent(world, errand)
     keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=KEEP)
     run = harness.run(TASK, keeper=keeper)
@@ -179,7 +179,7 @@ def lived(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> dict[s
 
 @dataclass
 class Tally:
-    """What was tried on one store: moments of dying, states that they leave, and how many of these survive."""
+    """Results for one store: moments of death, the states they leave, and how many survive."""
 
     name: str
     points: int = 0
@@ -188,7 +188,7 @@ class Tally:
     lost: list[str] = field(default_factory=list)
 
     def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> bool:
-        """Resume once and count it; return whether it survived."""
+        """Resume once and count the result; return whether it survived."""
         self.states += 1
         try:
             got = resume()
@@ -214,9 +214,9 @@ def kill_on_disk(
     errand: Errand = WHOLE,
     made: Callable[..., SimulatedDisk] = SimulatedDisk,
 ) -> Tally:
-    """Kill between any two file operations, with every loss of power.
+    """Kill between any two file operations, with every possible power loss.
 
-    With `every` only at every so manieth of them; `made` makes the disk.
+    `every` tries only every n-th operation; `made` creates the disk.
     """
     disk = made()
     expected = lived(lambda: on_disk(disk), World(), errand)
@@ -240,7 +240,7 @@ def kill_on_disk(
 
 
 def _until_killed(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> bool:
-    """Return whether it was not killed."""
+    """Run until the kill; return whether the run finished first."""
     try:
         lived(make_store, world, errand)
     except Killed:
@@ -259,9 +259,9 @@ def kill_in_database(
     errand: Errand = WHOLE,
     again: bool = False,
 ) -> Tally:
-    """Kill before every statement; `fresh` makes an empty database, and what connects to it again.
+    """Kill before every statement; `fresh` creates an empty database and a function that reconnects to it.
 
-    With `again` what resumes is killed in its turn, before each of its statements.
+    With `again`, the resuming process is also killed before each of its statements.
     """
     first, _ = fresh()
     counting = DyingDatabase(first)
@@ -286,7 +286,7 @@ def kill_in_database(
 
 
 def _statements(database: Database, most: int, world: World, errand: Errand) -> bool:
-    """Run an agent for so many statements; return whether it came to its end."""
+    """Run an agent for this many statements; return whether it finished."""
     dying = DyingDatabase(database, dies_at=most)
     ended = _until_killed(lambda: in_database(dying), world, errand)
     dying.close()
@@ -299,7 +299,7 @@ def _in_database(database: Database, world: World, errand: Errand) -> dict[str, 
 
 @contextmanager
 def sqlite_files() -> Iterator[Callable[[], tuple[Database, Fresh]]]:
-    """Give what makes empty databases of SQLite."""
+    """Provide a function that creates empty SQLite databases."""
     with tempfile.TemporaryDirectory(prefix="statek-crashes-") as folder:
         made = 0
 
@@ -313,7 +313,7 @@ def sqlite_files() -> Iterator[Callable[[], tuple[Database, Fresh]]]:
 
 
 class NoSync(SimulatedDisk):
-    """A disk whose store does not wait for it: rename without fsync."""
+    """A disk without syncing: rename without fsync."""
 
     def sync(self, path: str) -> None:
         """Do not wait."""
@@ -323,16 +323,16 @@ class NoSync(SimulatedDisk):
 
 
 UNSYNCED_EVERY: Final = 40
-"""Of the moments of files that nobody syncs, one in so many is tried: a loss of power leaves too many states."""
+"""Only one in this many moments is tried for unsynced files, because a power loss leaves too many states."""
 
 
 def unsynced(every: int = UNSYNCED_EVERY) -> Tally:
-    """Return what becomes of files that nobody syncs."""
+    """Return the results for unsynced files."""
     return kill_on_disk(f"files that nobody syncs, every {every}th moment", files, every=every, made=NoSync)
 
 
 def files(disk: Disk) -> SessionStore:
-    """Return sessions in a store of files."""
+    """Return sessions in a file store."""
     return SessionStore(FileStore(disk, clock=lambda: 0.0))
 
 
@@ -342,18 +342,18 @@ def in_database(database: Database) -> SessionStore:
 
 
 def table(tallies: list[Tally]) -> str:
-    """Return the tallies as a table of Markdown."""
+    """Return the tallies as a Markdown table."""
     lines = ["| store | points | states | survived |", "|---|---|---|---|"]
     return "\n".join([*lines, *map(row, tallies)])
 
 
 def row(tally: Tally) -> str:
-    """Return one tally as a row of the table."""
+    """Return a tally as a table row."""
     return f"| {tally.name} | {tally.points} | {tally.states} | {tally.survived} |"
 
 
 def tallies() -> Iterator[Tally]:
-    """Yield what becomes of every store, ours first."""
+    """Yield the results for every store, this project's first."""
     yield kill_on_disk("files", files)
     yield kill_on_disk(f"files{UP_A_LADDER}", files, errand=UP, every=LADDER_EVERY)
     with sqlite_files() as fresh:
@@ -370,7 +370,7 @@ def tallies() -> Iterator[Tally]:
 
 
 def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
-    """Return an empty database on a server, and what connects to it again."""
+    """Return an empty database on a server and a function that reconnects to it."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
@@ -378,7 +378,7 @@ def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
 
 
 def main() -> int:
-    """Print the table; 1 when something of ours was lost."""
+    """Print the table; return 1 if one of this project's stores lost something."""
     found = list(tallies())
     print(table(found))
     ours = [tally for tally in found if tally.name.split(",")[0] in ("files", "SQLite", "PostgreSQL")]

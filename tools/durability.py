@@ -1,10 +1,10 @@
-"""Killing runs for real, with SIGKILL, where an explorer kills them in thought: `python -m tools.durability`.
+"""Kills runs with real SIGKILLs where the explorer simulates them: `python -m tools.durability`.
 
-For every distinct crash point of every built-in scenario a process begins the run on a store of its own and dies there;
-this process opens the store and goes on. The trace must be that of the simulated kill, byte for byte. `--every N` takes
-every Nth point, from a place that the seed says; `--profile` one profile instead of each scenario's first one.
-`--share 1/2` takes every second one of these points, for two processes side by side. With `--log FILE` every point is
-written down as it is tried, and what the file has already is not tried again. Ctrl-C says what was tried so far.
+For every distinct crash point in every built-in scenario, a process starts the run on its own store and dies there;
+this process then opens the store and continues. The trace must equal the simulated kill's, byte for byte. `--every N`
+tries every Nth point, starting at a point chosen by the seed; `--profile` uses one profile instead of each scenario's
+first one. `--share 1/2` takes every second of these points, for two parallel processes. `--log FILE` records each point
+when it is tried and skips the points already in the file. Ctrl-C prints the results so far.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LEASE = Lease(run="simulated", worker="w", fence=1, revision=0)
 
 
 class NoStore:
-    """A store that keeps nothing: for a run that is killed in thought, under the rules of one that is stored."""
+    """A store that keeps nothing, for simulated kills under the rules for stored runs."""
 
     address = "nowhere"
     lease_seconds = LEASE
@@ -47,15 +47,15 @@ class NoStore:
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Take note of nothing."""
+        """Do nothing."""
         return _LEASE
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Have no run."""
+        """Return no run."""
         return None
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Keep nothing."""
+        """Discard the commit."""
         return replace(lease, revision=lease.revision + 1)
 
     def renew(self, lease: Lease) -> None:
@@ -65,11 +65,11 @@ class NoStore:
         """Do nothing."""
 
     def load(self, run: str) -> Stored:
-        """Have nothing."""
+        """Return nothing."""
         raise KeyError(run)
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Have no run."""
+        """Return no run."""
         return ()
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class NoStore:
 
 @dataclass
 class Tally:
-    """What came of the kills so far."""
+    """The results of the kills so far."""
 
     scenarios: int = 0
     known: int = 0
@@ -90,7 +90,7 @@ class Tally:
 
 
 class Log:
-    """The points that were tried before this process, one line each: `alike` or `wrong`, run and place."""
+    """The points tried by earlier processes, one per line: `alike` or `wrong`, run and point."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -98,11 +98,11 @@ class Log:
         self._known = {line.partition(" ")[2].partition(":")[0] for line in lines}
 
     def has(self, name: str) -> bool:
-        """Return whether a point was tried before."""
+        """Return whether a point was already tried."""
         return name in self._known
 
     def add(self, name: str, wrong: Sequence[str]) -> None:
-        """Write down what came of a point."""
+        """Record a point's result."""
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.writelines(f"wrong {line}\n" for line in wrong)
@@ -111,7 +111,7 @@ class Log:
 
 
 def stored_points(base: Variation) -> list[Point]:
-    """Return the distinct crash points of a scenario as it runs on a store."""
+    """Return the distinct crash points of a scenario running on a store."""
     seen, states = States(), set[str]()
     found: list[Point] = []
     run: DurableRun
@@ -128,13 +128,13 @@ def stored_points(base: Variation) -> list[Point]:
 
 
 def simulated(base: Variation, point: Point) -> str:
-    """Return the digest of a run that is killed there in thought."""
+    """Return the digest of a run with a simulated kill at that point."""
     scenario = with_deviations(base.scenario, [kill_at(point, restart_of(base))])
     return DurableRun(NoStore(), _LEASE, scenario, base.profile, first_run=base.first_run).finish().digest
 
 
 def kill(address: str, base: Variation, place: Place) -> bool:
-    """Begin a run in a process that dies at a place; return whether it came there."""
+    """Start a run in a process that dies at a point; return whether it reached the point."""
     child = os.fork()
     if child == 0:
         try:
@@ -157,7 +157,7 @@ def _live(address: str, base: Variation, place: Place) -> None:
 
 
 def resumed(address: str, base: Variation) -> tuple[str, Place | None, bool]:
-    """Go on with a run; return the digest of its trace, its last commit, and whether a worker lived at that."""
+    """Continue a run; return its trace digest, its last commit, and whether a worker was alive then."""
     name = run_name(base.scenario, base.profile)
     with closing(open_store(address, clock=lambda: 1000.0)) as store:
         lease = store.claim(name, worker="goes on")
@@ -175,13 +175,13 @@ def resumed(address: str, base: Variation) -> tuple[str, Place | None, bool]:
 
 
 def named(base: Variation, point: Point) -> str:
-    """Return the name of a point: of its run, and its place."""
+    """Return a point's name: its run and its position."""
     event, silent = point.place
     return f"{run_name(base.scenario, base.profile)} {event}" + (f"+{silent}" if silent else "")
 
 
 def try_point(tally: Tally, base: Variation, point: Point, folder: Path) -> None:
-    """Kill at one point for real and in thought, and compare."""
+    """Compare a real and a simulated kill at one point."""
     tally.points += 1
     where = f"{named(base, point)}: {point.what} of {point.job}"
     for left in folder.iterdir():
@@ -213,7 +213,7 @@ def try_point(tally: Tally, base: Variation, point: Point, folder: Path) -> None
 
 
 def pairs(profile: str | None, paths: Sequence[Path]) -> Iterator[tuple[Scenario, str]]:
-    """Yield the scenarios that a store keeps, each under one profile."""
+    """Yield the scenarios that a store supports, each under one profile."""
     for scenario in load_or_fail(paths or [builtin_suites()]):
         if scenario.engine == "statek" and not scenario.deviations:
             if profile is None:
@@ -223,7 +223,7 @@ def pairs(profile: str | None, paths: Sequence[Path]) -> Iterator[tuple[Scenario
 
 
 def _memory() -> Path | None:
-    """Return a folder in memory, where syncing costs nothing: SIGKILL takes nothing from the system's cache."""
+    """Return a folder in memory, where syncing is free: SIGKILL does not affect the system's cache."""
     shared = Path("/dev/shm")
     return shared if shared.is_dir() else None
 
@@ -248,7 +248,7 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Kill at the points that are asked for; 1 when a trace differs."""
+    """Kill at the requested points; return 1 if a trace differs."""
     options = _options()
     tally, started, log = Tally(), time.monotonic(), Log(options.log)
     chance = random.Random(options.seed)

@@ -9,7 +9,7 @@ from tests.store.simulated_disk import Killed
 
 
 class DyingDatabase:
-    """A database whose process is killed before its statement `dies_at`, counted from 0; None: never."""
+    """A database whose process is killed before its statement `dies_at`, counted from 0, or never if None."""
 
     def __init__(self, database: Database, *, dies_at: int | None = None) -> None:
         self._database = database

@@ -1,8 +1,8 @@
-"""The built-in suites with other interpreters and older packages: their traces have to be the same, byte by byte.
+"""Runs the built-in suites with other interpreters and older packages: traces must be identical, byte for byte.
 
-`python -m tools.elsewhere lowest` makes `.venv-lowest`, with the oldest packages that pyproject.toml allows, and
-`python -m tools.elsewhere traces PYTHON` plays every suite with that interpreter and with this one. Exit status 1 when
-the environment cannot be made, or for traces that differ.
+`python -m tools.elsewhere lowest` creates `.venv-lowest` with the oldest packages allowed by pyproject.toml, and
+`python -m tools.elsewhere traces PYTHON` plays every suite with that interpreter and with this one. Exits 1 if the
+environment cannot be created or traces differ.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tools.installing import install
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOWEST: Final = ROOT / ".venv-lowest"
 EXTRAS: Final = ("hypothesis", "live", "mcp", "mistral", "otel", "pii", "sql", "tokenizers")
-"""What may come beside them, in its oldest releases, too."""
+"""Optional packages, also in their oldest releases."""
 MOST_NAMED: Final = 20
 
 
 def lowest(requirements: Iterable[str]) -> Iterator[str]:
-    """Yield a pin for each requirement: the release that it names as its lowest, or a later patch of that one."""
+    """Yield a pin for each requirement: its lowest release or a later patch of it."""
     for text in requirements:
         requirement = Requirement(text)
         floor = next((one.version for one in requirement.specifier if one.operator == ">="), None)
@@ -44,7 +44,7 @@ def lowest(requirements: Iterable[str]) -> Iterator[str]:
 
 
 def make_lowest() -> None:
-    """Make the environment anew."""
+    """Recreate the environment."""
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [text for name in EXTRAS for text in project["optional-dependencies"][name]]
     wanted = [*lowest(project["dependencies"]), *lowest(extras), "pytest-xdist"]
@@ -55,7 +55,7 @@ def make_lowest() -> None:
 
 
 def traces(python: str, folder: Path) -> Mapping[str, str]:
-    """Return the digest of every scenario and profile as `python` plays it, by their names."""
+    """Return the digest of every scenario and profile played by `python`, by name."""
     file = folder / "report.json"
     command = [python, "-m", "statek_sim", "run", "--quiet", "--json", str(file)]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -63,12 +63,12 @@ def traces(python: str, folder: Path) -> Mapping[str, str]:
 
 
 def digests(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digest of every scenario and profile in a report, by their names."""
+    """Return the digest of every scenario and profile in a report, by name."""
     return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in report["scenarios"]}
 
 
 def main(arguments: list[str]) -> int:
-    """Do what was asked for; return 0, 1 when it failed, or 2 for words that are none."""
+    """Run the requested command; return 0, 1 if it failed, or 2 for an unknown command."""
     try:
         match arguments:
             case ["lowest"]:

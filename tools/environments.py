@@ -1,8 +1,7 @@
-"""Virtual environments with the real STATEK, one per listed release and Python: `python -m tools.environments [--ci]`.
+"""Creates environments with the real STATEK, one per listed release and Python: `python -m tools.environments [--ci]`.
 
-With `--ci` there is one only: the newest release on this Python. They are made side by side, kept between runs, and
-made again when the list asks for something else. Prints their interpreters, and ends with exit status 1 when one cannot
-be made.
+With `--ci`, there is only one: the newest release on this Python. Environments are created in parallel, kept between
+runs, and recreated when the list changes. Prints their interpreters, and exits 1 if an environment cannot be created.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from tools.interpreters import interpreter, newer_python, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 AT_ONCE: Final = 2
-"""Environments made at a time."""
+"""The number of environments created at a time."""
 
 
 class CannotMake(Exception):
-    """An environment cannot be made; the message says which, and what pip or venv said."""
+    """An environment cannot be created; the message contains its name and the output of pip or venv."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One release on one version of Python."""
+    """A release on a Python version."""
 
     release: str
     python: str
@@ -39,17 +38,17 @@ class Environment:
 
     @property
     def interpreter(self) -> Path:
-        """The Python in which that release is installed."""
+        """The Python where the release is installed."""
         return self.folder / "bin" / "python"
 
     @property
     def requirement(self) -> str:
-        """What is installed."""
+        """The installed requirement."""
         return f"statek[dbzero]=={self.release}"
 
     @property
     def ready(self) -> bool:
-        """Whether it is there and is what it should be."""
+        """Whether the environment exists and is up to date."""
         mark = self.folder / ".ready"
         return mark.is_file() and mark.read_text(encoding="utf-8") == self._mark
 
@@ -58,7 +57,7 @@ class Environment:
         return f"{self.requirement} on Python {self.python}\n"
 
     def make(self) -> None:
-        """Make it, in the place of what was there; raises CannotMake."""
+        """Create it, replacing any existing environment; raises CannotMake."""
         python = sys.executable if self.python == this_python() else interpreter(self.python)
         if python is None:
             raise CannotMake(f"{self.folder.name}: Python {self.python} is not installed")
@@ -81,7 +80,7 @@ class Environment:
 
 
 def environments(*, ci: bool = False) -> Iterator[Environment]:
-    """Yield an environment per listed release and Python; for CI the newest release on this Python alone."""
+    """Yield an environment per listed release and Python; for CI, only the newest release on this Python."""
     if ci:
         yield _environment(RELEASES[-1], this_python())
         return
@@ -91,13 +90,13 @@ def environments(*, ci: bool = False) -> Iterator[Environment]:
 
 
 def on_this_python() -> list[Environment]:
-    """Return the environments of this Python that are ready, oldest release first: tests take what is there."""
+    """Return this Python's ready environments, oldest release first; tests use whatever exists."""
     every = (_environment(release, this_python()) for release in RELEASES)
     return [environment for environment in every if environment.ready]
 
 
 def _pythons(release: Release) -> Iterator[str]:
-    """Yield the versions of Python to run a release on. This one stands in for an older one that is not installed."""
+    """Yield the Python versions to run a release on. This one replaces an older one that is not installed."""
     for listed in release.pythons:
         if listed == NEWER:
             found = newer_python()
@@ -118,7 +117,7 @@ def _environment(release: Release, python: str) -> Environment:
 
 
 def ensure(wanted: Sequence[Environment]) -> None:
-    """Make those that are not ready, side by side; raises CannotMake for the first that cannot be made."""
+    """Create environments that are not ready, in parallel; raises CannotMake for the first failure."""
     missing = [environment for environment in wanted if not environment.ready]
     for environment in missing:
         print(f"setting up {environment.folder.name}", file=sys.stderr)
@@ -127,7 +126,7 @@ def ensure(wanted: Sequence[Environment]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environments and print their interpreters; return 0, or 1 when one cannot be made."""
+    """Create the environments and print their interpreters; return 0, or 1 if one cannot be created."""
     wanted = tuple(environments(ci="--ci" in arguments))
     try:
         ensure(wanted)

@@ -1,7 +1,7 @@
-"""Run the examples of frameworks, each in an environment of its own: `python -m tools.frameworks [--ci | NAME...]`.
+"""Runs the framework examples, each in its own environment: `python -m tools.frameworks [--ci | NAME...]`.
 
 The environments are in `.venv-examples` and are kept until the requirements change. `--ci` runs two of them. `--evals`
-prints what agents of four frameworks make of the evals, beside our harness.
+prints the eval results of four frameworks' agents next to the built-in harness.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES: Final = ROOT / "examples" / "frameworks"
 CACHE: Final = ROOT / ".venv-examples"
 OF_CI: Final = ("langgraph", "openai_agents")
 OF_EVALS: Final = ("langgraph", "openai_agents", "pydantic_ai", "anthropic")
-"""Those that `statek_sim.evals` has an agent for."""
+"""The frameworks that `statek_sim.evals` has an agent for."""
 UNREACHABLE: Final = (
     "No matching distribution",
     "Could not find a version",
@@ -34,16 +34,16 @@ UNREACHABLE: Final = (
     "Read timed out",
 )
 OWN: Final = ("PYTHON", "OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "LANG", "CLAUDE", "STATEK")
-"""What the names of variables begin with that would change what an example does."""
+"""Prefixes of environment variables that would change an example's behaviour."""
 
 
 def names() -> list[str]:
-    """Return the names of the examples."""
+    """Return the example names."""
     return sorted(file.parent.name for file in EXAMPLES.glob("*/requirements.txt"))
 
 
 def environment(name: str) -> Path | None:
-    """Return the interpreter for an example, made when it is not there; None where no registry answers."""
+    """Return an example's interpreter, creating the environment if missing; None if no registry answers."""
     requirements = EXAMPLES / name / "requirements.txt"
     wanted = "\n".join(
         (this_python(), requirements.read_text("utf-8"), (ROOT / "pyproject.toml").read_text("utf-8"))
@@ -67,7 +67,7 @@ def environment(name: str) -> Path | None:
 
 
 def run(name: str, python: Path) -> bool:
-    """Run the tests of an example, in a home of their own; return whether they passed."""
+    """Run an example's tests with a separate home directory; return whether they passed."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
     command = (str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider")
     with tempfile.TemporaryDirectory(prefix="statek-home-") as home:
@@ -78,7 +78,7 @@ def run(name: str, python: Path) -> bool:
 
 
 def print_evals() -> None:
-    """Print a table of agents with a simulated weak model, and with one that never fails."""
+    """Print a table of agents with a simulated weak model and with one that never fails."""
     rows: dict[str, dict[str, str]] = {}
     for name in OF_EVALS:
         python = environment(name)
@@ -102,7 +102,7 @@ def print_evals() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked for, or all; return 0, 1 when one failed, or 2 for a name that does not exist."""
+    """Run the requested examples, or all; return 0, 1 if one failed, or 2 for an unknown name."""
     if arguments == ["--evals"]:
         print_evals()
         return 0

@@ -1,7 +1,7 @@
-"""Record what users see of this release, so that a redesign can be compared with it.
+"""Records this release's visible behaviour, so that a redesign can be compared with it.
 
-`python -m tools.freeze traces` and `python -m tools.freeze surface` write the files in `tests/frozen`. Do that once,
-before a redesign. While it runs, list intended differences in `tests/frozen/changes` instead of writing anew.
+`python -m tools.freeze traces` and `python -m tools.freeze surface` write the files in `tests/frozen`. Run them once,
+before a redesign. During the redesign, list intended differences in `tests/frozen/changes` instead of rewriting.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMANDS: Final = (
     "evals run --help",
     "nonsense",
 )
-"""Command lines of the everyday commands, good and bad input, run from the root of the repository."""
+"""Command lines with valid and invalid input, run from the repository root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +57,13 @@ class _Answer:
 
 
 def traces() -> dict[str, str]:
-    """Return the digest of the trace of every run of the built-in suites, by `id[profile]`."""
+    """Return the trace digest of every run in the built-in suites, by `id[profile]`."""
     results = run_suite(load_or_fail([builtin_suites()]))
     return {f"{result.scenario.id}[{result.profile}]": result.record.digest for result in results}
 
 
 def surface() -> dict[str, Any]:
-    """Return what commands answer and write: exit codes with first lines, JSON schemas, the starter folder."""
+    """Return what commands print and write: exit codes with first lines, JSON Schemas, the starter folder."""
     with tempfile.TemporaryDirectory() as folder:
         said = _run(f"init {folder}/new")
         starter = {
@@ -80,7 +80,7 @@ def surface() -> dict[str, Any]:
 
 
 def _run(command: str) -> _Answer:
-    """Run a command line in this process, from the root of the repository."""
+    """Run a command line in this process, from the repository root."""
     out, err = io.StringIO(), io.StringIO()
     environment = dict(os.environ)
     os.environ.clear()
@@ -105,13 +105,13 @@ def _digest(text: str) -> str:
 
 
 def write(name: str, found: Mapping[str, Any]) -> None:
-    """Write one frozen file, sorted, so that a difference reads as one line."""
+    """Write a frozen file, sorted, so that each difference is one line."""
     text = json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
     (FROZEN / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
-    """Write what was asked for; return 2 for words that are none."""
+    """Write the requested file; return 2 for an unknown name."""
     match arguments:
         case ["traces"]:
             write("traces", traces())

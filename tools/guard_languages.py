@@ -1,9 +1,9 @@
-"""Measure the shipped guards by language, on texts written by somebody who had not read the rules.
+"""Measures the shipped guards by language, on texts by an author who had not read the rules.
 
     python -m tools.guard_languages [FILE]
 
-An id is `language-kind-number`. The kind `article` is a harmless text that quotes an attack: the guards may warn of it
-and must not block it. An attack counts as found if it is blocked.
+An id is `language-kind-number`. The kind `article` is a harmless text that quotes an attack: guards may warn about it
+but must not block it. An attack counts as found if it is blocked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from statek_sim.agent.guards.shipped import texts
 from statek_sim.intervals import wilson
 
 TEXTS: Final = Path(__file__).resolve().parents[1] / "tests" / "agent" / "injections"
-"""The folder of the texts: `blind.jsonl` and the smaller `blind-second.jsonl`."""
+"""The folder with the texts: `blind.jsonl` and the smaller `blind-second.jsonl`."""
 
 
 def table(samples: Iterable[Sample]) -> Iterator[str]:
-    """Yield a row of a Markdown table per language, in the order of the texts, and one of all languages."""
+    """Yield a Markdown table row per language, in text order, and one for all languages."""
     guards = GuardSet(texts())
     by_language: dict[str, Counter[tuple[str, str]]] = {}
     for sample in samples:
@@ -57,7 +57,7 @@ def _row(name: str, counts: Counter[tuple[str, str]]) -> str:
 
 
 def _share(hits: int, of: int) -> str:
-    """Return a share in per cent with its 95 % Wilson interval; "-" of nothing."""
+    """Return a percentage with its 95 % Wilson interval, or "-" if there are no texts."""
     interval = wilson(hits, of)
     if interval is None:
         return "-"
@@ -66,7 +66,7 @@ def _share(hits: int, of: int) -> str:
 
 
 def main(file: Path) -> None:
-    """Print the table of a file of texts."""
+    """Print the table for a file of texts."""
     print("\n".join(table(corpus_file(file, "injection").samples)))
 
 

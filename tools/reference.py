@@ -1,7 +1,7 @@
 """Writes the reference pages from the code: `python -m tools.reference`, or `make docs`.
 
-`docs/python-api.md` comes from docstrings and type hints, `docs/scenario-format.md` from the JSON Schema of scenario
-files. A test compares both with what this makes of today's code.
+`docs/python-api.md` comes from docstrings and type hints, `docs/scenario-format.md` from the scenario JSON Schema. A
+test checks that both are up to date.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PUBLIC: Final = (
     "explore",
     "executors",
 )
-"""The public modules of `statek_sim`, one per subject, in the order of the page."""
+"""The public modules in `statek_sim`, one per subject, in page order."""
 
 GIVEN: Final = (
     "statek_sim.scriptable:ScriptableLLM",
@@ -66,14 +66,14 @@ GIVEN: Final = (
     "statek_sim.trace:JobTrace",
     "statek_sim.trace:Trace",
 )
-"""Types that fixtures and runs return: users name them in hints and never create them."""
+"""Types returned by fixtures and runs, which users name in type hints but never create."""
 
 UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which needs the package `forge`."}
-"""Names whose modules import a package that cannot be installed beside the others."""
+"""Names whose modules import a package that cannot be installed with the others."""
 
 
 def python_api() -> str:
-    """Return the page on the Python API."""
+    """Return the Python API page."""
     blocks = ["# The Python API", _HEAD, _SOURCES, *_fixtures(), *_marker()]
     blocks.append("## Types that fixtures return")
     for home in GIVEN:
@@ -88,7 +88,7 @@ def python_api() -> str:
 
 
 def _subject(name: str) -> Iterator[str]:
-    """Yield the purpose of a public module, and its names."""
+    """Yield a public module's purpose and its names."""
     module = importlib.import_module(name)
     yield f"## `{name}`"
     yield inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0]
@@ -107,7 +107,7 @@ def _fixtures() -> Iterator[str]:
 
 
 def _functions(path: Path, *, fixtures: bool) -> Iterator[str]:
-    """Yield the public functions of a file as its text has them: of fixtures pytest keeps something else."""
+    """Yield a file's public functions from its source, because pytest replaces fixtures with other objects."""
     for node in ast.parse(path.read_text("utf-8")).body:
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
             continue
@@ -129,7 +129,7 @@ def _marker() -> Iterator[str]:
 
 
 def _described(name: str, value: Any) -> Iterator[str]:
-    """Yield a heading, the docstring, and for a class its public members."""
+    """Yield a heading, the docstring and, for a class, its public members."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         yield f"### `{name}`"
         return
@@ -141,7 +141,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
 
 
 def _members(owner: type) -> Iterator[str]:
-    """Yield a line per public attribute, property and method, with the first paragraph of its docstring."""
+    """Yield a line per public attribute, property and method, with its docstring's first paragraph."""
     if issubclass(owner, enum.Enum):
         yield from (f"- `{member.name}`" for member in owner)
         return
@@ -166,7 +166,7 @@ def _returned(function: Any) -> str:
 
 
 def _called(name: str, function: Any) -> str:
-    """Return how it is called, with hints and defaults."""
+    """Return a callable's signature with hints and defaults."""
     if inspect.isclass(function) and issubclass(function, enum.Enum | BaseException):
         return name
     if getattr(function, "_is_protocol", False):
@@ -229,7 +229,7 @@ FIRST: Final = (
     "When",
     "TextMatch",
 )
-"""The parts that the page describes first, after the file; the rest follows in alphabetical order."""
+"""The parts described first, after the file; the rest follows in alphabetical order."""
 
 TITLES: Final = {
     "ScenarioText": "Scenario",
@@ -250,7 +250,7 @@ document, see the [glossary](glossary.md)."""
 
 
 def scenario_format() -> str:
-    """Return the page on the fields of scenario files."""
+    """Return the page on scenario file fields."""
     schema: Any = json_schema()
     parts: dict[str, Any] = schema["$defs"]
     order = [*FIRST, *sorted(set(parts) - {*FIRST, "JsonValue"})]
@@ -298,7 +298,7 @@ def _number(value: Any) -> str:
 
 
 def _type(field: dict[str, Any]) -> str:
-    """Return the type of a value in words, with links to the parts."""
+    """Describe a value's type, with links to the parts."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         if name == "JsonValue":
@@ -350,7 +350,7 @@ PAGES: Final = {"python-api.md": python_api, "scenario-format.md": scenario_form
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write both pages; return 0, or 2 for arguments: there are none."""
+    """Write both pages; return 0, or 2 if there are arguments."""
     if arguments:
         print(textwrap.dedent(__doc__ or ""), file=sys.stderr)
         return 2

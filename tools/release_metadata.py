@@ -1,7 +1,7 @@
-"""What PyPI shows of this project: its addresses, and the README with links that work there.
+"""The project's metadata on PyPI: its URLs, and the README with links that work there.
 
-The address of the repository stands in one place, `[tool.pytest-statek] repository` in pyproject.toml. While it is
-empty, the distribution has no addresses, and its README has the relative links of a checkout.
+The repository URL is set in one place, `[tool.pytest-statek] repository` in pyproject.toml. If it is empty, the
+distribution has no URLs, and its README keeps relative links.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 def absolute_links(readme: str, repository: str) -> str:
-    """Return the README with every relative link, and every picture, as an address in the repository."""
+    """Return the README with all relative links and pictures converted to repository URLs."""
     pictures = re.sub(r"(!\[[^\]]*\])\((?!https?:|#)([^)]+)\)", rf"\1({repository}/raw/main/\2)", readme)
     return re.sub(r"\]\((?!https?:|#)([^)]+)\)", rf"]({repository}/blob/main/\1)", pictures)
 
@@ -26,7 +26,7 @@ class ReadmeAndAddresses(MetadataHookInterface):
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Fill in the two."""
+        """Set `readme` and `urls`."""
         root = Path(self.root)
         settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest-statek"]
         repository = str(settings["repository"]).rstrip("/")

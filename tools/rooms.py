@@ -1,7 +1,7 @@
 """Measures and draws the packages of `statek_sim`: `python -m tools.rooms`, or `make docs`.
 
-Writes the table of sizes in `docs/architecture.md` and the picture `docs/rooms.svg`. Sizes are lines of code without
-docstrings, comments and blanks.
+Writes the size table in `docs/architecture.md` and the diagram `docs/rooms.svg`. Sizes are lines of code without
+docstrings, comments and blank lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE: Final = ROOT / "docs" / "architecture.md"
 PICTURE: Final = ROOT / "docs" / "rooms.svg"
 HOUSE: Final = ROOT / "statek_sim"
 TOP: Final = "single modules"
-"""What the table calls modules that are in no package."""
+"""The table's name for modules outside any package."""
 
 _WIDTH: Final = 960
 _ROW: Final = 46
@@ -48,7 +48,7 @@ rect { fill: #eef0f3; stroke: #b9bbc6; }
 
 
 def code_lines(path: Path) -> int:
-    """Return how many lines of a file are code."""
+    """Return a file's number of code lines."""
     source = path.read_text("utf-8")
     texts = 0
     for node in ast.walk(ast.parse(source)):
@@ -61,7 +61,7 @@ def code_lines(path: Path) -> int:
 
 
 def measured() -> dict[str, tuple[int, int]]:
-    """Return lines and files by room; those of `agent` each by itself."""
+    """Return lines and files by package; subpackages of `agent` are separate."""
     lines, files = Counter[str](), Counter[str]()
     for path in sorted(HOUSE.rglob("*.py")):
         parts = path.relative_to(HOUSE).parts
@@ -73,7 +73,7 @@ def measured() -> dict[str, tuple[int, int]]:
 
 
 def table() -> str:
-    """Return the table of sizes, in Markdown."""
+    """Return the size table as Markdown."""
     sizes = measured()
     rows = [f"| `{room}` | {lines:,} | {files} |" for room, (lines, files) in sizes.items() if room != TOP]
     lines, files = (sum(counts) for counts in zip(*sizes.values(), strict=True))
@@ -82,7 +82,7 @@ def table() -> str:
 
 
 def picture() -> str:
-    """Return the layers as an SVG picture: a row each, what stands on a row imports from those below it."""
+    """Return the layers as an SVG diagram with a row per layer; each row imports from those below it."""
     sizes = measured()
     drawn = list(_rows(sizes))
     height = len(drawn) * (_ROW + _GAP) + _GAP
@@ -101,7 +101,7 @@ def picture() -> str:
 
 
 def _rows(sizes: dict[str, tuple[int, int]]) -> Iterator[list[tuple[str, int]]]:
-    """Yield the packages of each layer with their lines; layers of modules only are not drawn."""
+    """Yield each layer's packages with their lines; layers with only modules are not drawn."""
     configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

@@ -1,7 +1,7 @@
-"""Write the sample reports that are committed: `python -m tools.sample_report`, which is `make report`.
+"""Writes the committed sample reports: `python -m tools.sample_report`, or `make report`.
 
-`report.html` is about suites that between them show everything a page can show, under one profile; it is kept under
-3 MB. `report.md` is about all suites and profiles. `evals.html` is an experiment on a weak model.
+`report.html` covers suites that together show everything a page can show, under one profile; it stays below 3 MB.
+`report.md` covers all suites and profiles. `evals.html` is an experiment with a weak model.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "reports" / "sample"
 
 SUITES: Final = ("claims", "delegation", "suspension", "workloads")
-"""The suites of the page: claims and handlers, several jobs, waits, and what the gate judges presets on."""
+"""The page's suites: claims and handlers, several jobs, waits, and the gate's workloads."""
 
 GATED: Final = ("default", "local", "interactive", "batch")
 
 
 def write(folder: Path) -> int:
-    """Write the samples into `folder`; the exit code of the command that failed, or 0."""
+    """Write the samples to `folder`; return the failed command's exit code, or 0."""
     suites = [f"scenarios/{suite}" for suite in SUITES]
     presets = [f"--gate={preset}" for preset in GATED]
     with tempfile.TemporaryDirectory() as everything:

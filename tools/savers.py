@@ -1,7 +1,7 @@
-"""Others' tests of checkpoint stores on ours, and our checker on theirs: `python -m tools.savers` prints the tables.
+"""Runs third-party checkpoint store tests on our stores and our checker on theirs: `python -m tools.savers`.
 
-LangGraph's conformance tests, its SQLite saver and agent-memory-integrity come from PyPI into `.savers` and are kept
-between runs; nothing of them is imported here.
+LangGraph's conformance tests, its SQLite saver and agent-memory-integrity are installed from PyPI into `.savers` and
+kept between runs; they are not imported here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READY: Final = (
 
 
 def ensure_savers() -> Path:
-    """Return the folder with the packages, made when it is not there yet; raises NotHere."""
+    """Return the folder with the packages, installing them if missing; raises NotHere."""
     if not READY.is_dir():
         CACHE.mkdir(exist_ok=True)
         print(f"setting up {READY.relative_to(ROOT)}", file=sys.stderr)
@@ -48,7 +48,7 @@ def ensure_savers() -> Path:
 
 
 def report() -> dict[str, Any]:
-    """Return what the tests found; raises NotHere or Broken."""
+    """Return the tests' findings; raises NotHere or Broken."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ensure_savers())))}
     command = (sys.executable, "-m", "tests.store.savers_report")
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -59,7 +59,7 @@ def report() -> dict[str, Any]:
 
 
 def tables(findings: dict[str, Any]) -> str:
-    """Return the report as tables of Markdown."""
+    """Return the report as Markdown tables."""
     name, conformance = findings["conformance"]
     suite, tamperings = findings["tamperings"]
     lines = [f"| {name} | passed | failed |", "|---|---|---|"]
@@ -77,7 +77,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> int:
-    """Print the tables; 0 also where the packages cannot be had, which is said."""
+    """Print the tables; return 0 even if the packages are unavailable, after printing so."""
     try:
         print(tables(report()))
     except NotHere as why:

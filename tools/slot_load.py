@@ -1,7 +1,7 @@
-"""Who gets a slot that too many want, and who waits how long: `python -m tools.slot_load` prints a table.
+"""Simulates contention for a slot, and who waits how long: `python -m tools.slot_load` prints a table.
 
-One slot, jobs of one second, an hour. One submitter asks for twice what there is; three others for a fifth each, a
-person now and then for something urgent, and somebody in the background for what can wait.
+One slot, one-second jobs, one hour. One submitter requests twice the capacity, three others a fifth each, a person
+occasionally submits something urgent, and a background submitter has work that can wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
-    """Somebody who submits so many jobs a second."""
+    """A submitter with a number of jobs per second."""
 
     name: str
     rate: float
@@ -44,7 +44,7 @@ RULES: Final = {
 
 @dataclass(slots=True)
 class Load:
-    """What became of the jobs of each submitter; waits are seconds, of jobs that got the slot, or still wait."""
+    """The outcome of each submitter's jobs; waits are in seconds, for jobs that got the slot or are still waiting."""
 
     submitted: Counter[str] = field(default_factory=Counter)
     served: Counter[str] = field(default_factory=Counter)
@@ -52,12 +52,12 @@ class Load:
     longest: dict[str, float] = field(default_factory=dict)
 
     def waited(self, ticket: Ticket, seconds: float) -> None:
-        """Note how long a job waited."""
+        """Record how long a job waited."""
         self.longest[ticket.submitter] = max(self.longest.get(ticket.submitter, 0.0), seconds)
 
 
 def loaded(rules: SlotRules, *, seconds: int = SECONDS, seed: int = SEED) -> Load:
-    """Return what becomes of everybody's jobs in so many seconds."""
+    """Return the outcome of all jobs after this many seconds."""
     queue, load, draw = SlotQueue(rules), Load(), random.Random(seed)
     waiting: dict[Ticket, None] = {}
     running: Ticket | None = None
@@ -89,7 +89,7 @@ def _arriving(draw: random.Random) -> Iterator[Submitter]:
 
 
 def table() -> Iterator[str]:
-    """Yield the table as Markdown."""
+    """Yield the Markdown table."""
     groups = {"greedy": (GREEDY,), "modest": MODEST, "urgent": (URGENT,), "background": (BACKGROUND,)}
     yield f"| rules | {' | '.join(groups)} |"
     yield f"|---{'|---' * len(groups)}|"

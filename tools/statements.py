@@ -1,7 +1,7 @@
-"""Which scenarios and evals prove the normative statements of STATEK's documents: `python -m tools.statements`.
+"""Shows which scenarios and evals prove normative statements in STATEK's documents: `python -m tools.statements`.
 
-`scenarios/statements.yaml` has the statements in our own words. Prints each with its proofs, and exits 1 when one is
-not proven or not known, or when an eval that proves some accepts a wrong script.
+`scenarios/statements.yaml` contains the statements in our own words. Prints each with its proofs, and exits 1 if one is
+unproven or unknown, or if an eval that proves a statement accepts a wrong script.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUITES: Final = Path(__file__).resolve().parent.parent / "scenarios"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A testable rule that a document states; `source` is its number, like `000`, `by` what can prove it."""
+    """A testable rule in a document; `source` is the document's number, like `000`; `by` is what can prove it."""
 
     id: str
     source: str
@@ -37,32 +37,32 @@ class Statement:
 
 
 class Proof(Protocol):
-    """What proves statements: a scenario, or an eval whose scripts come out as they should."""
+    """A proof of statements: a scenario, or an eval whose scripts have the expected results."""
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The proof's name."""
 
     @property
     def proves(self) -> Sequence[str]:
-        """The ids of statements."""
+        """The ids of the proven statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The ids of what proves each statement, and pairs of such an id and one that no statement has."""
+    """The ids of each statement's proofs, and pairs of a proof id and an unknown statement id."""
 
     proofs: Mapping[str, Sequence[str]]
     unknown: Sequence[tuple[str, str]]
 
     @property
     def missing(self) -> list[str]:
-        """The statements that nothing proves."""
+        """The unproven statements."""
         return [statement for statement, ids in self.proofs.items() if not ids]
 
 
 def load_statements() -> list[Statement]:
-    """Return the statements in the order of their file."""
+    """Return the statements in file order."""
     found = parsed(SUITES / STATEMENTS)
     if isinstance(found, Problem):
         raise BadScenario(str(found))
@@ -70,7 +70,7 @@ def load_statements() -> list[Statement]:
 
 
 def coverage(statements: Iterable[Statement], proofs: Iterable[Proof]) -> Coverage:
-    """Return which of the statements are proven, and by what."""
+    """Return which statements are proven, and by what."""
     found: dict[str, list[str]] = {statement.id: [] for statement in statements}
     unknown: list[tuple[str, str]] = []
     for proof in proofs:
@@ -83,7 +83,7 @@ def coverage(statements: Iterable[Statement], proofs: Iterable[Proof]) -> Covera
 
 
 def main() -> int:
-    """Print the statements with their proofs; return the exit code."""
+    """Print the statements with their proofs, and return the exit code."""
     evals = load_suite([file for file in find_files([SUITES])[0] if is_eval_file(file)])
     claiming = [scenario for scenario in evals if scenario.proves]
     wrong = {scenario.id: tells_apart(scenario) for scenario in claiming}
@@ -96,7 +96,9 @@ def main() -> int:
     missing = covered.missing
     print(f"{len(statements) - len(missing)} of {len(statements)} statements proven")
     problems = [line for lines in wrong.values() for line in lines]
-    problems += [f"{name}: proves {statement}, which is no statement" for name, statement in covered.unknown]
+    problems += [
+        f"{name}: proves {statement}, which is not a statement" for name, statement in covered.unknown
+    ]
     problems += [f"nothing proves {', '.join(missing)}"] if missing else []
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
     return 1 if problems else 0

@@ -1,5 +1,4 @@
-"""Small random scenarios for the comparison with the real package.
+"""Generates small random scenarios for comparison with the real package.
 
-Everything here is written against `draw.Draw`; `search` alone knows the library that decides and makes failing
-examples small.
+Everything here uses `draw.Draw`; only `search` uses the library that makes the choices and shrinks failing examples.
 """

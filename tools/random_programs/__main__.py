@@ -1,7 +1,7 @@
-"""Compare random programs with real versions of STATEK: `python -m tools.random_programs --python PATH --random 2000`.
+"""Compares random programs with real STATEK versions: `python -m tools.random_programs --python PATH --random 2000`.
 
-The reference runtime runs on the Python that runs this. `--python` is repeatable, `--random-seed` chooses the examples,
-`--json FILE` gets `random_examples` and `random_differ` per version. Exits 1 when anything differs.
+The reference runtime runs on this Python. `--python` is repeatable, `--random-seed` selects the examples, `--json FILE`
+receives `random_examples` and `random_differ` per version. Exits 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.random_programs.report import random_lines
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare, print what differs, write the numbers."""
+    """Compare the programs, print differences and write the numbers."""
     parser = argparse.ArgumentParser(prog="python -m tools.random_programs", allow_abbrev=False)
     parser.add_argument("--python", action="append", required=True, metavar="PATH")
     parser.add_argument("--random", type=int, required=True, metavar="COUNT")

@@ -1,7 +1,7 @@
-"""Random examples on the reference runtime and on real versions of STATEK; those that differ are made small.
+"""Compares random examples on the reference runtime and real STATEK versions, and shrinks those that differ.
 
-Each version compares in a process of its own: the reference runtime has to have its process to itself, and two
-interpreters keep two processors busy.
+Each version is compared in a separate process: the reference runtime needs its own process, and two interpreters keep
+two processors busy.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tools.random_programs.search import example_batch, smallest
 T = TypeVar("T")
 
 _OPEN: Final[list[Peer]] = []
-"""In the process of a side: its interpreter with STATEK."""
+"""In a side's process: its interpreter with STATEK."""
 
 
 class Side:
-    """The interpreter `python`, with a process that talks to it. Use it as a context manager.
+    """The interpreter `python` with a process that talks to it. Use as a context manager.
 
-    A process that dies is replaced, and opens the interpreter again. With an `executor` its workers do the talking,
-    each time with an interpreter of their own, and it stays open. `BadInput` for an interpreter without STATEK, or with
-    a version that no behaviour profile describes.
+    A process that dies is replaced by one that reopens the interpreter. With an `executor`, its workers talk to their
+    own interpreters, and it stays open. Raises `BadInput` for an interpreter without STATEK or whose version has no
+    behaviour profile.
     """
 
     def __init__(self, python: str, executor: Executor | None = None) -> None:
@@ -59,11 +59,11 @@ class Side:
             raise
 
     def submit(self, work: Callable[[Peer], T]) -> Pending[T]:
-        """Call `work` over there, one call after the other; it and its result are pickled."""
+        """Call `work` in the process, one call at a time; it and its result are pickled."""
         return self._executor.submit(_with_peer if self._own else _with_own_peer, self._python, work)
 
     def came(self, pending: Pending[T]) -> T:
-        """Wait for what comes of work; work that its process died of twice is a StatekSimError."""
+        """Wait for the result of work; raises StatekSimError for work that killed its process twice."""
         came = pending.result()
         if isinstance(came, Killed):
             raise StatekSimError(f"{self._python}: a comparison of random examples was {came}")
@@ -103,21 +103,21 @@ def _close() -> None:
 
 
 MOST_SHOWN: Final = 3
-"""Differences of one version that are made small: each takes some hundred runs."""
+"""The number of differences to shrink per version; each takes several hundred runs."""
 
 HANDFUL: Final = 25
-"""Examples that a side is given at a time."""
+"""The number of examples sent to a side at a time."""
 
 HANDFULS: Final = 8
-"""Handfuls that a side has before anybody waits for what came of the first."""
+"""The number of batches that a side has before the first result is awaited."""
 
 Reference = RunRecord | str
-"""What the reference runtime did with an example, or why that cannot be compared."""
+"""The reference runtime's run of an example, or why it cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One example: the `place`-th of a batch."""
+    """An example: the `place`-th in a batch."""
 
     batch: int
     place: int
@@ -125,13 +125,13 @@ class Example:
 
     @property
     def name(self) -> str:
-        """The example's number, in the order in which examples are made."""
+        """The example's number, in generation order."""
         return f"random-{self.batch * BATCH + self.place}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomDifference:
-    """An example that differs; `smallest` is what it was made small to, None when that was not tried."""
+    """An example that differs; `smallest` is its shrunk version, or None if shrinking was not tried."""
 
     example: Example
     differences: tuple[Difference, ...]
@@ -140,7 +140,7 @@ class RandomDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomRun:
-    """All examples on one version of STATEK. What is `varying` agreed in every process that was asked again."""
+    """All examples on one STATEK version. Examples in `varying` agreed in every repetition."""
 
     version: str
     profile: Profile
@@ -152,10 +152,10 @@ class RandomRun:
 def run_random(
     pythons: Sequence[str], count: int, number: int, executor: Executor | None = None
 ) -> tuple[RandomRun, ...]:
-    """Compare `count` examples on the STATEK of every interpreter; `number` chooses which examples.
+    """Compare `count` examples on each interpreter's STATEK; `number` selects the examples.
 
-    The workers of an `executor` compare, or a process for each interpreter. Raises BadInput for an interpreter without
-    STATEK, or with a version that no behaviour profile describes.
+    An `executor`'s workers do the comparing, or else a process per interpreter. Raises BadInput for an interpreter
+    without STATEK, or with a version that has no behaviour profile.
     """
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(python, executor)) for python in pythons]
@@ -175,7 +175,7 @@ def _told(side: Side, number: int, count: int, found: list[RandomDifference]) ->
 
 
 def _compared(sides: Sequence[Side], handfuls: Iterable[tuple[Example, ...]]) -> list[list[RandomDifference]]:
-    """Return what differs on each side. Examples are made while the first ones are being compared."""
+    """Return each side's differences. Examples are generated while earlier ones are compared."""
     found: list[list[RandomDifference]] = [[] for _ in sides]
     given: deque[list[Pending[list[RandomDifference]]]] = deque()
 
@@ -206,7 +206,7 @@ def _handfuls(examples: Iterator[Example]) -> Iterator[tuple[Example, ...]]:
 
 
 def random_examples(count: int, number: int) -> Iterator[Example]:
-    """Yield `count` examples; fewer of the same `number` are the first ones of these."""
+    """Yield `count` examples; a smaller count with the same `number` gives the first of these."""
     for batch in range(-(-count // BATCH)):
         for place, written in enumerate(example_batch(number, batch)):
             if batch * BATCH + place < count:
@@ -214,9 +214,9 @@ def random_examples(count: int, number: int) -> Iterator[Example]:
 
 
 def scenario_of(written: Written, name: str, profile: Profile) -> Scenario:
-    """Return an example as a scenario; one that no file could say is an AssertionError of the generator.
+    """Return an example as a scenario; raises AssertionError if it is not a valid scenario file.
 
-    Profiles without plain notifications get it without them: see `examples.excluded`.
+    For profiles without plain notifications, these are removed: see `examples.excluded`.
     """
     fields = {
         "id": name,
@@ -231,7 +231,7 @@ def scenario_of(written: Written, name: str, profile: Profile) -> Scenario:
 
 
 def for_profile(written: Written, profile: Profile) -> Written:
-    """Return an example without what does not exist in a profile."""
+    """Return an example without features that a profile lacks."""
     if profile_named(profile).plain_notifications:
         return written
     events: Any = written.get("events", [])
@@ -239,17 +239,17 @@ def for_profile(written: Written, profile: Profile) -> Written:
 
 
 WAITING_PASS: Final = 0.3
-"""Seconds between two entries of a block that waits in warmup, in random examples only: on the real package each entry
-costs what it costs, and an example waits up to 90 seconds."""
+"""Seconds between entries of a block that waits in warmup, in random examples only: on the real package each one takes
+real time, and an example waits up to 90 seconds."""
 
 
 def behaviour(profile: Profile) -> Behaviour:
-    """Return the rules that random examples run under, on both sides."""
+    """Return the rules for random examples on both sides."""
     return replace(profile_named(profile), warmup_wait_pass_seconds=WAITING_PASS)
 
 
 def reference(scenario: Scenario, profile: Profile) -> Reference:
-    """Return the run of an example, or why it cannot be compared: that is a difference too."""
+    """Return an example's run, or why it cannot be compared, which also counts as a difference."""
     try:
         return run_scenario(scenario, behaviour(profile))
     except StatekSimError as error:
@@ -266,7 +266,7 @@ def _differing(peer: Peer, profile: Profile, examples: Sequence[Example]) -> lis
 
 
 def _varying(peer: Peer, profile: Profile, differing: Sequence[RandomDifference]) -> set[str]:
-    """Return the names of the examples that differed by chance."""
+    """Return the names of the examples that differed at random."""
     if len(differing) > MOST_BY_CHANCE:
         return set()
     return {
@@ -283,7 +283,7 @@ def _agrees(peer: Peer, profile: Profile, example: Example) -> bool:
 def _made_small(
     peer: Peer, profile: Profile, number: int, differing: Sequence[RandomDifference]
 ) -> list[RandomDifference]:
-    """Return all differences, the first ones of every kind made small: fields tell the kinds."""
+    """Return all differences, with the first of each kind shrunk; the kind is the field that differs."""
     kinds: set[str] = set()
     smaller = []
     for difference in differing:
@@ -301,7 +301,7 @@ def _made_small(
 
 
 def differences_of(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
-    """Return in which facts an example differs from its run on `peer`."""
+    """Return the fields in which an example differs from its run on `peer`."""
     scenario = scenario_of(written, name, profile)
     ours = reference(scenario, profile)
     outcome = peer.run(scenario, behaviour(profile))
@@ -314,7 +314,7 @@ def differences_of(peer: Peer, profile: Profile, written: Written, name: str) ->
 def made_small(
     found: RandomDifference, number: int, compare: Callable[[Written, str], tuple[Difference, ...]]
 ) -> RandomDifference:
-    """Return the smallest example that differs in the same field first; what `compare` finds is shown of it."""
+    """Return the smallest example whose first difference is in the same field, with what `compare` finds for it."""
     field = found.differences[0].field
     last: dict[str, Any] = {}
 

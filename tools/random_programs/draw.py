@@ -1,4 +1,4 @@
-"""The decisions that make an example, taken one after the other."""
+"""The choices that make up an example, made one after another."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Final, Protocol, TypeVar
 T = TypeVar("T")
 
 BATCH: Final = 8
-"""Examples per run of Hypothesis. From the tenth on it would vary those that it has, and near copies find little."""
+"""Examples per Hypothesis run. From the tenth on, it would vary earlier ones, and near copies find little."""
 
 
 class Draw(Protocol):
-    """Takes decisions. Simpler ones come first in every list: a failing example is made small towards them."""
+    """Makes choices. Simpler options come first in every list, because failing examples shrink towards them."""
 
     def of(self, options: Sequence[T]) -> T:
-        """Return one of fewer than a hundred options; one that is listed twice is drawn twice as often."""
+        """Return one of fewer than a hundred options; an option listed twice is drawn twice as often."""
 
     def part(self, make: Callable[[Draw], T]) -> T:
-        """Return what `make` makes: a part that can be simplified on its own."""
+        """Return the result of `make` as a part that can be simplified on its own."""
 
     def some(self, make: Callable[[Draw], T], *, least: int = 0, most: int) -> list[T]:
-        """Return between `least` and `most` things that `make` made; a failing example keeps few of them."""
+        """Return between `least` and `most` results of `make`; a failing example keeps few of them."""
 
 
 def seldom(draw: Draw) -> bool:
-    """Return True in one case of eight."""
+    """Return True in one of eight cases."""
     return draw.of((False,) * 7 + (True,))
 
 
 def maybe(draw: Draw) -> bool:
-    """Return True in one case of two."""
+    """Return True in one of two cases."""
     return draw.of((False, True))

@@ -1,4 +1,4 @@
-"""Expressions of agent code: values of many shapes, and what can go wrong with them."""
+"""Expressions in agent code: values of many types, and what can go wrong with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from tools.random_programs.draw import Draw
 
 NAMES: Final = ("a", "b", "c")
-"""Variables of the examples. None of them is set to begin with, so reading one may be a NameError."""
+"""The examples' variables. None is initially set, so reading one may raise NameError."""
 
 TEXTS: Final = (
     "'paid'",
@@ -73,7 +73,7 @@ PASSING: Final = (
     "['\\udfff']",
     "[note]",
 )
-"""Values that are mostly only shown: the store refuses nearly all of them."""
+"""Values that are mostly only shown, because the store rejects nearly all of them."""
 
 LEAVES: Final = (*NUMBERS, *TEXTS, *CONTAINERS)
 
@@ -122,7 +122,7 @@ _TEMPLATES: Final = (
 
 
 def expression(draw: Draw) -> str:
-    """Return an expression. Its value can be kept in a variable."""
+    """Return an expression whose value can be stored in a variable."""
     template = draw.of(_TEMPLATES)
     first = draw.of(LEAVES) if "{0}" in template else ""
     second = draw.of(LEAVES) if "{1}" in template else ""
@@ -133,5 +133,5 @@ def expression(draw: Draw) -> str:
 
 
 def shown_expression(draw: Draw) -> str:
-    """Return an expression whose value is only looked at."""
+    """Return an expression whose value is only shown."""
     return draw.of(PASSING) if draw.of((False,) * 5 + (True,)) else expression(draw)

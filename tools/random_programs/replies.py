@@ -1,4 +1,4 @@
-"""What the scripted LLM answers: code, texts, tool calls, and answers that are broken."""
+"""The scripted LLM's replies: code, texts, tool calls, and broken replies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tools.random_programs.draw import Draw, maybe, seldom
 from tools.random_programs.subjects import FUTURES, Subject
 
 Written = dict[str, JSON]
-"""A part of a scenario as a file would have it."""
+"""A part of a scenario as in a scenario file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How an agent talks: as the scenario format says it, and how its last reply ends the job."""
+    """An agent's chat style as in the scenario format, and how its last reply ends the job."""
 
     agent: Written
     last: Written
@@ -138,7 +138,7 @@ _DELAYS: Final[tuple[Written, ...]] = (
     {"http": 500, "repeat": 2},
     {"text": "late", "latency": 61},
 )
-"""Faults after which the request is tried again, so that the job goes on."""
+"""Faults after which the request is retried, so the job continues."""
 
 _CRASHES: Final[tuple[Written, ...]] = (
     {"http": 401},
@@ -155,11 +155,11 @@ _CRASHES: Final[tuple[Written, ...]] = (
     {"tools": [{"name": "note"}], "malformed_arguments": "[1]"},
     {"tools": [{"name": "note", "args": {"text": "x"}}, {"name": "echo", "args": {"value": [2**64]}}]},
 )
-"""Answers that kill the job: see `excluded`, "reactivation of a crashed job"."""
+"""Replies that kill the job: see `excluded`, "reactivation of a crashed job"."""
 
 
 def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], Written]:
-    """Return what makes one reply of an agent; with `crashes` it may kill the job."""
+    """Return a function that makes an agent's reply; with `crashes`, it may kill the job."""
 
     def call(draw: Draw) -> Written:
         if seldom(draw):

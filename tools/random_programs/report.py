@@ -1,4 +1,4 @@
-"""Random programs that differ, as scenarios to paste into a file."""
+"""Shows random programs that differ as scenarios to paste into a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.random_programs.compare import RandomDifference, RandomRun, for_profi
 
 
 def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
-    """Yield the examples that differ, as scenarios to paste into a file, then the numbers."""
+    """Yield the examples that differ as scenarios to paste into a file, then the numbers."""
     for run in runs:
         for found in run.differing:
             yield from _found_lines(run, found, Verdict.DIFFERS)

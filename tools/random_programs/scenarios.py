@@ -1,4 +1,4 @@
-"""Whole examples, as a scenario file would have them, warmup code that fails, waits or cannot be read among it."""
+"""Complete examples as in a scenario file, including warmup code that fails, waits or cannot be parsed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEPARATORS: Final = ("\n# ----------\n", "\n  #--------------------\n", "\n# --
 
 
 def warmup(subject: Subject, *, starts: bool = False) -> Callable[[Draw], str]:
-    """Return what makes the warmup of an agent or a job; with `starts` blocks of it may start jobs."""
+    """Return a function that makes an agent's or a job's warmup; with `starts`, its blocks may start jobs."""
 
     def code(draw: Draw) -> str:
         return draw.part(subject.warmup_code).rstrip("\n")
@@ -72,17 +72,17 @@ _MODELS: Final = (
     *("L:small,M:middle,H:large", "gpt-4o-mini", "LMH:one", "h:large, ml:small", "openai/gpt-4o", " gpt-4o "),
     *("L:a,M:b", "X:a,LMH:b", "L:a,L:b,MH:c", "", "llama3.1:8b", "L:,MH:b"),
 )
-"""Model names; those of the second line cannot be read, and mean that there is no job."""
+"""Model names; those in the second line cannot be parsed, so no job is created."""
 
 _UNTIL: Final = 90.0
-"""Virtual seconds. Up to 1.3.1 a job that waits in warmup runs its block again in every pass of the loop."""
+"""Virtual seconds. Up to 1.3.1, a job that waits in warmup reruns its block in every loop pass."""
 _TURNS: Final = (6, 0, 1, 2, 3, 4, 10)
 _TIMES: Final = (1, 0, 2, 5, 5, 10, 31, 45, 80)
 _VALUES: Final[tuple[JSON, ...]] = (40, "yes", None, [1, 2], ["x", {"k": 1}], {"k": "ż"}, "", 0, False, 2.5)
 
 
 def scenario(draw: Draw) -> Written:
-    """Return one example, without id and title."""
+    """Return an example without an id and title."""
     crashes = seldom(draw)
     dies = draw.of((False, False, False, True))
     subject = draw.of(SUBJECTS)
@@ -133,7 +133,7 @@ def _limits(draw: Draw) -> Written:
 
 
 def _limits_after_crashes(draw: Draw) -> Written:
-    """Return limits without a budget that is near: see `excluded`, "budgets after a crash"."""
+    """Return limits without a tight budget: see `excluded`, "budgets after a crash"."""
     return {**draw.part(_limits), "max_token_usage": 1_000_000}
 
 
@@ -166,14 +166,14 @@ def _job(draw: Draw, subject: Subject, agent: str) -> Written:
 
 
 def _when(draw: Draw, subject: Subject) -> Written:
-    """Return when an event happens: at a moment, or after a call of a tool."""
+    """Return when an event happens: at a time or after a tool call."""
     if draw.of((False, False, True)):
         return {"after": {"tool": draw.of(("note", *subject.tools)), "call": draw.of((1, 1, 2))}}
     return {"at": draw.of(_TIMES)}
 
 
 def _death(draw: Draw, subject: Subject) -> list[Written]:
-    """Return a death of the worker, something that follows the same call sometimes, and mostly a new worker."""
+    """Return a worker death, sometimes another event after the same call, and mostly a new worker."""
     when = _when(draw, subject)
     made: list[Written] = [{**when, "crash": "worker"}]
     if maybe(draw):
@@ -184,7 +184,7 @@ def _death(draw: Draw, subject: Subject) -> list[Written]:
 
 
 def _event(draw: Draw, subject: Subject, jobs: Sequence[str]) -> Written:
-    """Return one external event; only `jobs` hear of any."""
+    """Return an external event; only `jobs` receive it."""
     at = _when(draw, subject)
     match draw.of(("resolve", "push", "resolve", "push", "notify", "complete", "fail")):
         case "push" if jobs:

@@ -1,6 +1,6 @@
-"""Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it.
+"""Draws examples with Hypothesis and shrinks those that fail. Only this module uses Hypothesis.
 
-What they leave out, and why, stands here too: the generators are written so, and nothing is filtered afterwards.
+It also lists what the examples leave out, and why: the generators avoid it, and nothing is filtered afterwards.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tools.random_programs.scenarios import scenario
 T = TypeVar("T")
 
 MOST_OPTIONS: Final = 99
-"""Longer lists of options would let Hypothesis pick by the numbers that occur in the sources around it."""
+"""With longer option lists, Hypothesis would pick by numbers that occur in nearby source code."""
 
 MOST_TRIES: Final = 600
-"""How often Hypothesis may try to make an example small; the smallest by then is shown."""
+"""How often Hypothesis may try to shrink an example; the smallest one found is shown."""
 
 MOST_BATCHES: Final = 1_000_000
 
 
 class _Decisions:
-    """Decisions drawn by Hypothesis."""
+    """Choices drawn by Hypothesis."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -59,7 +59,7 @@ def _part(draw: st.DrawFn, make: Callable[[Draw], Any]) -> Any:
 
 
 def example_batch(number: int, batch: int) -> list[Written]:
-    """Return the examples of one batch: `BATCH` of them, the same ones wherever this Hypothesis runs."""
+    """Return a batch of `BATCH` examples, the same wherever this Hypothesis version runs."""
     found: list[Written] = []
     _each(found.append, number, batch, (Phase.generate,))
     # The first is the simplest of all, in every batch.
@@ -67,15 +67,15 @@ def example_batch(number: int, batch: int) -> list[Written]:
 
 
 class Found(Exception):
-    """An example that is looked for."""
+    """A wanted example."""
 
 
 class Enough(BaseException):
-    """It has been tried often enough. No error of the example, so Hypothesis lets it through."""
+    """Shrinking was tried often enough. Not an example's error, so Hypothesis lets it through."""
 
 
 def smallest(number: int, batch: int, wanted: Callable[[Written], bool]) -> Written | None:
-    """Return the smallest `wanted` example that those of a batch lead to, None when none of them is wanted."""
+    """Return the smallest `wanted` example found from a batch, or None if none is wanted."""
     last: list[Written] = []
     tried: dict[str, bool] = {}
     tries = 0
@@ -169,4 +169,4 @@ EXCLUDED: Final[dict[str, str]] = {
         "enter every 0.3 s. Scenarios have the profile's own pause."
     ),
 }
-"""Each exclusion by its name, with the reason."""
+"""Exclusions by name, with their reasons."""

@@ -1,4 +1,4 @@
-"""Statements of agent code, each of one or more lines."""
+"""Statements in agent code, each with one or more lines."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _KEPT: Final = (
     "print(max({name}), sum({name}))",
     "print(str({name}), repr({name}))",
 )
-"""Uses of what a variable kept from earlier replies, some of which end STATEK's process."""
+"""Uses of variables stored by earlier replies, some of which end STATEK's process."""
 
 
 def _kept(draw: Draw) -> str:
@@ -189,7 +189,7 @@ _SCOPES: Final = (
     "del {0}, {1}",
     "{0} = {0} if {1} else {1}",
 )
-"""What binds, deletes and hides names."""
+"""Statements that bind, delete and shadow names."""
 
 
 def _scope(draw: Draw) -> str:
@@ -239,7 +239,7 @@ _REFUSED: Final = (
     "break",
     "f'{'",
 )
-"""Refused by the sandbox or by Python, and things near the border that are not."""
+"""Code rejected by the sandbox or by Python, and similar code that is not."""
 
 
 def _refused(draw: Draw) -> str:
@@ -333,7 +333,7 @@ PLAIN: Final[tuple[Statement, ...]] = (
 
 
 def compound(statement: Statement) -> Statement:
-    """Return statements that hold others, which `statement` makes."""
+    """Return compound statements that contain others made by `statement`."""
 
     def body(draw: Draw) -> str:
         return indent("\n".join(draw.some(statement, least=1, most=2)), "    ")
@@ -361,9 +361,9 @@ _FORMS: Final = (
 
 
 def code(kinds: Sequence[Statement], inner: Sequence[Statement]) -> Statement:
-    """Return what makes a block of code out of one to four statements of these kinds.
+    """Return a function that makes a code block from one to four statements of these kinds.
 
-    Some of them are compound statements, which hold only those that `inner` makes.
+    Some are compound statements, which contain only statements made by `inner`.
     """
 
     def within(draw: Draw) -> str:

@@ -1,4 +1,4 @@
-"""What examples are about: which tools their agents have, and which statements use them."""
+"""The examples' subjects: their agents' tools and the statements that use them."""
 
 from __future__ import annotations
 
@@ -155,15 +155,15 @@ _SYSTEM: Final = _forms(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A kind of example."""
+    """A type of example."""
 
     name: str
     tools: tuple[str, ...]
     code: Callable[[Draw], str]
     warmup_code: Callable[[Draw], str]
-    """Code that starts no jobs, for warmup that waits or that jobs have that others start."""
+    """Code that starts no jobs, for warmup that waits or that belongs to jobs started by others."""
     starting_code: Callable[[Draw], str] | None
-    """Code that starts jobs and waits for none of them: see `EXCLUDED`, "code that starts jobs without end"."""
+    """Code that starts jobs without waiting for them: see `EXCLUDED`, "code that starts jobs without end"."""
 
 
 def _plain(draw: Draw) -> str:
@@ -182,7 +182,7 @@ def _block(own: tuple[Statement, ...], inner: tuple[Statement, ...]) -> Callable
 
 
 def _kinds(own: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Return as many statements of a subject's own as others."""
+    """Return as many of a subject's own statements as others."""
     return (_plain, _one_of(own)) if own else (_plain,)
 
 

@@ -1,1 +1,1 @@
-"""Three specialists and a critic review a change on one inference slot."""
+"""Three specialists and a critic review a change, sharing one inference slot."""

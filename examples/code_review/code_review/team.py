@@ -1,4 +1,4 @@
-"""The team: who looks at what, how urgent it is, and how their findings come together."""
+"""The review team: the specialists' prompts and priorities, and how their findings are combined."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,30 +20,30 @@ CRITIC = "Sum up the findings: what has to change before this is merged?"
 
 SPECIALIST_PRIORITY = 2
 CRITIC_PRIORITY = 1
-"""More urgent: a review that is nearly done is finished before another one is begun."""
+"""Higher priority, so that a nearly finished review completes before another one starts."""
 
 
 class NoAnswer(Exception):
-    """An agent ended without an answer; the message says which and why."""
+    """An agent ended without an answer; the message states which and why."""
 
 
 @dataclass(frozen=True)
 class Review:
-    """What the critic says, and the findings by specialist; of one that failed, why."""
+    """The critic's summary and the findings by specialist; for a failed specialist, the reason."""
 
     synthesis: str
     findings: Mapping[str, str]
 
 
 class Team:
-    """Reviews changes with a model that everybody shares through `worker`."""
+    """Reviews changes with a model shared by all agents through `worker`."""
 
     def __init__(self, model: AsyncModel, worker: SlotWorker) -> None:
         self._model = model
         self._worker = worker
 
     async def review(self, diff: str) -> Review:
-        """Let the specialists look at a diff, then the critic at what they found; one that fails is named as such."""
+        """Have the specialists review a diff and the critic sum up their findings, including failures."""
         asked = [self._ask(role, prompt, diff, SPECIALIST_PRIORITY) for role, prompt in SPECIALISTS.items()]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         findings = {role: _finding(answer) for role, answer in zip(SPECIALISTS, answers, strict=True)}

@@ -1,4 +1,4 @@
-"""What must hold of a review, without a model: every second in here is virtual."""
+"""Tests a review without a real model; all time is virtual."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ SCRIPT = {
 
 
 class Model:
-    """The scripted model, and who asked it when; it knows one request at a time."""
+    """A scripted model that handles one request at a time and records who called it when."""
 
     def __init__(self, script):
         self.script = ScriptedLLM(script)
@@ -35,7 +35,7 @@ class Model:
 
 
 def play(scene):
-    """Run a scene in virtual time."""
+    """Run a coroutine in virtual time."""
     return run_in(VirtualLoop(), scene)
 
 

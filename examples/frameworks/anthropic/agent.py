@@ -1,4 +1,4 @@
-"""A weather desk on the SDK of Anthropic alone: a loop, a tool, and a second agent that it asks for facts."""
+"""A weather assistant on the plain Anthropic SDK: a loop, a tool, and a second agent that it asks for facts."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""A weather desk with the Claude Agent SDK: a tool in this process, and a second agent that it hands questions to."""
+"""A weather assistant with the Claude Agent SDK: an in-process tool, and a second agent for questions."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,7 +27,7 @@ async def get_weather(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def options(**more: Any) -> ClaudeAgentOptions:
-    """Return the settings of the agent."""
+    """Return the agent's settings."""
     geographer = AgentDefinition(description="Knows about places.", prompt="You know about places.")
     return ClaudeAgentOptions(
         model="claude-sonnet-4-6",

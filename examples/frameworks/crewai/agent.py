@@ -1,4 +1,4 @@
-"""A weather desk in CrewAI: an agent with a tool, which delegates to a second agent."""
+"""A weather assistant in CrewAI: an agent with a tool, which delegates to a second agent."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A weather desk on google-genai: automatic calls of functions, and a second agent that it asks for facts."""
+"""A weather assistant on google-genai: automatic function calling, and a second agent that it asks for facts."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The weather desk against the fake LLM."""
+"""Tests the weather assistant against the fake LLM."""
 
 import openai
 import pytest

@@ -1,4 +1,4 @@
-"""A weather desk on LiteLLM: a loop, a tool, and a second agent, of another provider, that it asks for facts."""
+"""A weather assistant on LiteLLM: a loop, a tool, and a second agent from another provider that it asks for facts."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A weather desk on the SDK of OpenAI alone: a loop, a tool, and a second agent that it asks for facts."""
+"""A weather assistant on the plain OpenAI SDK: a loop, a tool, and a second agent that it asks for facts."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A weather desk with the OpenAI Agents SDK: an agent with a tool, which hands over to a second agent."""
+"""A weather assistant with the OpenAI Agents SDK: an agent with a tool, which hands off to a second agent."""
 
 from collections.abc import AsyncIterator
 

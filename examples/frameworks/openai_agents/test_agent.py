@@ -1,4 +1,4 @@
-"""The weather desk against the fake LLM."""
+"""Tests the weather assistant against the fake LLM."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from statek_sim.trajectory import call, trajectory
 
 @pytest.fixture(autouse=True)
 def _client_of_this_test(statek_llm_server):
-    """The SDK shares one client, whose connections belong to the event loop of an earlier test."""
+    """Replace the SDK's shared client, whose connections belong to an earlier test's event loop."""
     set_default_openai_client(AsyncOpenAI())
 
 

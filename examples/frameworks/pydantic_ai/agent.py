@@ -1,4 +1,4 @@
-"""A weather desk in pydantic-ai: an agent with a tool, and a second agent that it asks for facts."""
+"""A weather assistant in pydantic-ai: an agent with a tool, and a second agent that it asks for facts."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A weather desk in smolagents: an agent with a tool, which manages a second agent."""
+"""A weather assistant in smolagents: an agent with a tool, which manages a second agent."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def forecast(question: str) -> dict:
 
 
 def stream(question: str) -> Iterator[str]:
-    """Think aloud piece by piece."""
+    """Stream the agent's reasoning piece by piece."""
     for event in _agent(stream_outputs=True).run(question, stream=True):
         if isinstance(event, ChatMessageStreamDelta) and event.content:
             yield event.content

@@ -1,1 +1,1 @@
-"""An agent that makes releases."""
+"""An agent that publishes releases."""

@@ -1,4 +1,4 @@
-"""The agent: what it may do, in which order, and who has to allow it."""
+"""The agent: its tools, their order, and required approvals."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STEPS = StepPlan(
         Step(tool="publish", after=("run_tests", "write_notes")),
     )
 )
-"""The tracker's tools are helpers: they may be called at any time."""
+"""The tracker's tools, which may be called at any time."""
 
 HOUR = 3600.0
 
 
 def assistant(repository: Repository, *sources: ToolSource) -> dict[str, Any]:
-    """Return what an `AgentHarness` needs for one release; `sources` are MCP servers."""
+    """Return the `AgentHarness` settings for one release; `sources` are MCP servers."""
     registry = Registry([repository.run_tests, repository.write_notes, repository.publish])
     for source in sources:
         registry.follow(source)

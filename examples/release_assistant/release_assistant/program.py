@@ -1,4 +1,4 @@
-"""Make a release: `python -m release_assistant.program`, with OPENAI_API_URL and OPENAI_API_KEY set."""
+"""Publishes a release: `python -m release_assistant.program`, with OPENAI_API_URL and OPENAI_API_KEY set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Person = Callable[[Question], Awaitable[PersonSaid | str]]
 
 
 async def release(repository: Repository, model: AsyncModel, person: Person) -> AgentRun:
-    """Make one release and return the run; the tracker's process ends with it."""
+    """Publish a release and return the run; the tracker's process ends with it."""
     async with McpConnection(TRACKER) as connection:
         clock = LoopClock()
         agent = AgentHarness(**assistant(repository, McpSource(connection)))
@@ -39,13 +39,13 @@ async def release(repository: Repository, model: AsyncModel, person: Person) -> 
 
 
 async def at_the_terminal(question: Question) -> PersonSaid | str:
-    """Ask whoever started the program."""
+    """Ask the user at the terminal."""
     said = await asyncio.to_thread(input, f"{question.text} [yes, or why not] ")
     return "yes" if said.strip().lower() in ("y", "yes") else PersonSaid("refused", said)
 
 
 async def main() -> None:
-    """Ask the real model."""
+    """Run with the real model."""
     model = AsyncHttpLLM(partial(access_from, os.environ))
     try:
         run = await release(Repository(), model, at_the_terminal)

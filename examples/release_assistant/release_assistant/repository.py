@@ -1,4 +1,4 @@
-"""What is released."""
+"""The project to release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Repository:
-    """A project: its newest version, how its tests end, and what was written and published."""
+    """A project: its newest version, its test result, and the notes and versions published."""
 
     version: str = "1.1.0"
     tests: Callable[[], str] = lambda: "412 passed"

@@ -1,4 +1,4 @@
-"""What must hold of a release, without a model: every second in here is virtual, but for the last test."""
+"""Tests a release without a real model; all time is virtual, except in the last test."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def repository():
 
 @pytest.fixture
 def release(statek_agent, repository):
-    """Plays a release with the tracker as an MCP server without a process."""
+    """Plays a release with the tracker as an in-process MCP server."""
 
     def play(*script, person=lambda question: Delayed(60, "yes"), faults=()):
         server = McpServer(served(Registry(tracker.TOOLS)), faults=[fault_from(fault) for fault in faults])

@@ -1,1 +1,1 @@
-"""A support desk run by STATEK agents: a durable queue of tickets, a dispatcher, specialists, refunds with limits."""
+"""A support desk run by STATEK agents: a durable ticket queue, a dispatcher, specialists, and limited refunds."""

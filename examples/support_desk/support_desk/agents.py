@@ -1,4 +1,4 @@
-"""Who works at the desk. Agents are stored like everything else: create them when the store is open."""
+"""The desk's agents. Agents are stored like everything else: create them when the store is open."""
 
 from statek.agents import SupervisedAgent
 from statek.prompt_config import make_system_prompt
@@ -39,7 +39,7 @@ def create_dispatcher():
 
 
 def create_billing():
-    """Create the agent that may move money, and tell the desk about it."""
+    """Create the agent that may pay refunds, and register it with the desk."""
     agent = SupervisedAgent(
         role="billing",
         _system_prompt=make_system_prompt(BILLING),

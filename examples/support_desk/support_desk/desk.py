@@ -1,4 +1,4 @@
-"""What the desk keeps: tickets, approvals and the book of refunds. Every class is stored by dbzero."""
+"""The desk's data: tickets, approvals and the refund ledger. Every class is stored by dbzero."""
 
 import dbzero as db0
 
@@ -6,15 +6,15 @@ TicketStatus = db0.enum("TicketStatus", ["NEW", "CLAIMED", "ANSWERED", "FAILED"]
 Decision = db0.enum("Decision", ["OPEN", "ALLOWED", "DENIED"])
 
 MOST_ATTEMPTS = 2
-"""How many jobs may fail on a ticket before a person has to look at it."""
+"""How many jobs may fail on a ticket before a person must handle it."""
 
 REFUND_LIMIT = 5_000
-"""Cents that may be refunded for one ticket without an approval."""
+"""Maximum refund per ticket, in cents, without approval."""
 
 
 @db0.memo
 class Ticket:
-    """What a customer wants. One job at a time works on it: the one that claimed it."""
+    """A customer's request. Only the job that claimed it works on it."""
 
     def __init__(self, number: int, customer: str, text: str):
         self.number = number
@@ -30,19 +30,19 @@ class Ticket:
         return f"ticket {self.number} of {self.customer}: {self.text}"
 
     def claim(self) -> None:
-        """Begin to work on it."""
+        """Start work on the ticket."""
         self.status = TicketStatus.CLAIMED
         self.attempts += 1
 
     def answer(self, text: str) -> None:
-        """Answer and close it; only who claimed it may."""
+        """Answer and close the ticket, which must be claimed."""
         if self.status != TicketStatus.CLAIMED:
             raise RuntimeError(f"ticket {self.number} is not claimed")
         self.reply = text
         self.status = TicketStatus.ANSWERED
 
     def give_back(self, reason: str) -> None:
-        """End a claim that came to nothing; after `MOST_ATTEMPTS` a person has to look at the ticket."""
+        """End a failed claim; after `MOST_ATTEMPTS`, a person must handle the ticket."""
         if self.status == TicketStatus.CLAIMED:
             self.note = reason
             self.status = TicketStatus.FAILED if self.attempts >= MOST_ATTEMPTS else TicketStatus.NEW
@@ -50,7 +50,7 @@ class Ticket:
 
 @db0.memo
 class Approval:
-    """A refund that a person has to allow."""
+    """A refund that a person must approve."""
 
     def __init__(self, ticket: Ticket, cents: int):
         self.ticket = ticket
@@ -63,7 +63,7 @@ class Approval:
 
 @db0.memo(singleton=True)
 class Desk:
-    """The one root of everything above. `Desk()` is always the same object."""
+    """The root object for everything above. `Desk()` always returns the same object."""
 
     def __init__(self):
         self.tickets = []
@@ -72,13 +72,13 @@ class Desk:
         self.specialists = {}
 
     def open_ticket(self, customer: str, text: str) -> Ticket:
-        """Put a new ticket into the queue."""
+        """Add a new ticket to the queue."""
         ticket = Ticket(len(self.tickets) + 1, customer, text)
         self.tickets.append(ticket)
         return ticket
 
     def waiting(self) -> int:
-        """Return how many tickets nobody works on."""
+        """Return the number of unclaimed tickets."""
         return sum(ticket.status == TicketStatus.NEW for ticket in self.tickets)
 
     def claim_next(self) -> Ticket | None:
@@ -99,10 +99,10 @@ class Desk:
         return REFUND_LIMIT + granted - ticket.refunded
 
     def refund(self, ticket: Ticket, cents: int) -> None:
-        """Write a refund into the book."""
+        """Add a refund to the ledger."""
         ticket.refunded += cents
         self.refunds.append((ticket.number, cents))
 
     def open_approvals(self) -> list:
-        """Return what people have to decide on."""
+        """Return the pending approvals."""
         return [approval for approval in self.approvals if approval.decision == Decision.OPEN]

@@ -1,4 +1,4 @@
-"""What the agents can do."""
+"""The agents' tools."""
 
 import dbzero as db0
 from statek import complete_sub_task, create_new_job, error_handler, get_current_job, subtask, tool
@@ -10,7 +10,7 @@ from support_desk.desk import Approval, Decision, Desk, Ticket
 
 @error_handler
 def _give_back(ticket, error=None):
-    """Whatever ends the job that holds a ticket: somebody else gets it."""
+    """Release a ticket when the job that holds it ends, so that another job can claim it."""
     if ticket is not None:
         ticket.give_back(str(error) if error else "the job ended")
 

@@ -11,7 +11,7 @@ from support_desk.desk import Desk
 
 
 def serve():
-    """Work on tickets as they come. The store must be open."""
+    """Process tickets as they arrive. The store must be open."""
     dispatcher = create_dispatcher()
     create_billing()
     start_statek(agents=[dispatcher], task_queue_size_funcs={dispatcher: Desk().waiting}, max_concurrency=10)

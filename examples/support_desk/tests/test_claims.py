@@ -1,4 +1,4 @@
-"""A ticket that was claimed is answered, or comes back."""
+"""A claimed ticket is either answered or returned to the queue."""
 
 from support_desk.desk import TicketStatus
 

@@ -1,4 +1,4 @@
-"""The dispatcher hands tickets over, and the worker keeps going while there are some."""
+"""The dispatcher hands over tickets, and the worker continues while there are any."""
 
 from support_desk import worker
 from support_desk.desk import TicketStatus

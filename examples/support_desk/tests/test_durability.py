@@ -1,4 +1,4 @@
-"""The process of the desk is killed in the middle, and another one goes on: nothing is lost, nothing is done twice."""
+"""The desk's process is killed midway and another one continues: nothing is lost or done twice."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ SCRIPT = {
 
 
 def serve(app, store):
-    """Do what each process of the desk does; return all that can be said of its jobs, tickets and money."""
+    """Run the desk like each of its processes; return the state of its jobs, tickets and money."""
     desk = Desk()
     billing, dispatcher = create_billing(), create_dispatcher()
     app.script(**SCRIPT)
@@ -36,7 +36,7 @@ def serve(app, store):
 
 
 def serve_in_a_process(app, store, told):
-    """Serve in a process of its own; return what it was killed with, and write what it has to say."""
+    """Serve in a separate process; return the signal that killed it, and write its output."""
     child = os.fork()
     if child == 0:
         try:
@@ -58,9 +58,9 @@ def dies_after(method):
 
 @pytest.fixture
 def killed(statek_app, tmp_path, monkeypatch):
-    """Serves in a process that is killed at the end of a method, and goes on in this one; returns what is told."""
+    """Serves in a process that is killed at the end of a method, then continues in this one; returns the state."""
     if statek_app.backend == "installed":
-        pytest.skip("the installed package has a store of its own")
+        pytest.skip("the installed package has its own store")
 
     def serve_twice(kind, method):
         with monkeypatch.context() as patched:

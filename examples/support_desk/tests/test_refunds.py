@@ -1,4 +1,4 @@
-"""Money is paid back within the limit, and beyond it when somebody allows it."""
+"""Refunds are paid within the limit, and beyond it with approval."""
 
 import pytest
 from support_desk.agents import create_billing
@@ -14,7 +14,7 @@ def ticket(desk):
 
 @pytest.fixture
 def work(statek_app, ticket):
-    """Starts a job of the billing specialist on that ticket and returns it."""
+    """Starts the billing specialist's job on that ticket and returns it."""
 
     def start():
         return statek_app.create_job(create_billing(), shared_vars={"ticket": ticket}, name="work")
