@@ -61,7 +61,7 @@ def say_what_is_missing(failure: Exception) -> None:
 def chosen_backend() -> tuple[str, str]:
     """Return the applications' default backend with a description: the installed package, if there is one."""
     if _found("statek") is None and _found("dbzero") is None:
-        return REFERENCE, "the reference runtime: statek is not installed here"
+        return REFERENCE, "the reference runtime: statek is not installed"
     found = _found("statek")
     return INSTALLED, "the installed package" if found is None else f"the installed statek {found}"
 

@@ -126,7 +126,7 @@ def _section(
     yield from _more([] if most is None else [stop.scenario for stop in others[most:]])
     for causes in dict.fromkeys(found.causes for found in section.resized):
         resized = [found for found in section.resized if found.causes == causes]
-        yield Paragraph(f"{_resized(resized)}; because of {' and '.join(causes)}", 2)
+        yield Paragraph(f"{_resized(resized)}; caused by {' and '.join(causes)}", 2)
 
 
 def _rule(rule: Rule) -> Paragraph:
@@ -165,7 +165,7 @@ def _family(
     also = dict.fromkeys(aspect.about for aspect in aspects if aspect not in shown)
     if also:
         yield Paragraph(f"also: {'; '.join(also)}", 3)
-    yield Paragraph(f"because of {' and '.join(change.causes)}", 3)
+    yield Paragraph(f"caused by {' and '.join(change.causes)}", 3)
     for stop in section.stops:
         if stop.scenario is change.scenario:
             yield Paragraph(f"under preset {upgrade.preset} {stop_phrase(stop)}", 3)

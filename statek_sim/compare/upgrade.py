@@ -254,7 +254,7 @@ PROBES: Final = (
     Probe("follow-up messages until the harness stops the chat", _CHAT, _follow_ups),
     Probe("LLM calls by a job that never finishes", _worker("print('still at it')"), _llm_calls),
     Probe(
-        "approximate tokens for 5 LLM calls with all of STATEK's tools offered",
+        "approximate tokens in 5 LLM calls with all of STATEK's tools offered",
         {
             **_worker("print('still at it')", tools_scope="ALL"),
             # The fifth reply ends the job; the preset does not matter here.
@@ -265,7 +265,7 @@ PROBES: Final = (
     ),
     Probe("LLM calls by a job whose code always fails", _worker("1 / 0"), _llm_calls),
     Probe(
-        "LLM calls by a job whose code prints nothing and fails every third time",
+        "LLM calls by a job whose code is silent and fails every third time",
         {
             **_worker("x = 1"),
             "script": {

@@ -340,4 +340,4 @@ def _difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     one, other = as_dict(events[at]), as_dict(again[at])
     fields = [key for key in one if one[key] != other.get(key)]
     difference = f"event {at + 1} ({one['event']}) differs in {', '.join(fields) or 'kind'}"
-    return f"{difference}, after a call of tool {tools[-1]!r}" if tools else difference
+    return f"{difference}, after a call to tool {tools[-1]!r}" if tools else difference

@@ -295,7 +295,7 @@ def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
     with pytest.raises(SystemExit) as exit_:
         main(["explore", "--replay", "found/coin-hardened-the-run-repeats.yaml"])
     assert exit_.value.code == 1
-    assert "after a call of tool 'toss'" in capsys.readouterr().out
+    assert "after a call to tool 'toss'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

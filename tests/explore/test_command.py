@@ -106,7 +106,7 @@ def test_the_undisturbed_run_is_played_twice_however_few_there_are(
     assert code == 1
     assert "FAILED samples/coin[docs] the-run-repeats" in out
     assert (
-        "  event 9 (ToolReturned) differs in result, after a call of tool 'throw'\n  without deviations\n"
+        "  event 9 (ToolReturned) differs in result, after a call to tool 'throw'\n  without deviations\n"
         in out
     )
     assert out.endswith("1 scenario, 6 runs: the-run-repeats in 1\n")

@@ -188,7 +188,7 @@ def test_a_tool_that_nobody_controls_is_named(tmp_path: Path, monkeypatch: pytes
     text = text.replace('"exit(1)"', '"print(roll())\\nexit(1)"')
     found = explored(tmp_path, text, Bounds(kinds=("crashes", "faults", "orders")))
     failure = next(one for one in found.failures if one.invariant == "the-run-repeats")
-    assert failure.message.endswith("after a call of tool 'roll'")
+    assert failure.message.endswith("after a call to tool 'roll'")
 
 
 def test_the_same_reply_comes_again_after_a_crash(tmp_path: Path) -> None:

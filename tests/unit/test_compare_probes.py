@@ -9,7 +9,7 @@ from statek_sim.compare.upgrade import answers
 from tests.tables import table_test
 
 FOLLOW_UPS = "follow-up messages until the harness stops the chat"
-SILENT = "LLM calls by a job whose code prints nothing and fails every third time"
+SILENT = "LLM calls by a job whose code is silent and fails every third time"
 
 
 def asked(before: str, after: str, preset: str) -> dict[str, tuple[int | None, int | None]]:

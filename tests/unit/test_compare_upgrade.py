@@ -69,7 +69,7 @@ def test_a_change_is_told_with_both_outcomes_its_reason_and_its_source(report: U
         "stopped by the harness (Maximum number of turns exceeded: 6/5.0) after 3 LLM calls, 6 turns"
     ) in text
     assert (
-        "because of limit_extension under preset default main is not stopped (4 LLM calls) -> is stopped by"
+        "caused by limit_extension under preset default main is not stopped (4 LLM calls) -> is stopped by"
         in text
     )
 
@@ -113,7 +113,7 @@ def test_markdown_tells_every_aspect_in_a_table(report: Upgrade) -> None:
     lines = markdown(report)
     assert "| follow-up messages until the harness stops the chat | 6 | 3 | &lt;- |" in lines
     assert "| main, to the user | number 4 of 4: Fine. | 3 in total |" in lines
-    assert "because of limit_extension" in lines
+    assert "caused by limit_extension" in lines
 
 
 def test_json_has_the_raw_values_and_can_be_written(report: Upgrade) -> None:

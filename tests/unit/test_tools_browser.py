@@ -53,5 +53,5 @@ def test_other_machines_are_told_to_name_a_browser(
     nothing_made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(NotHere, match="name a browser in STATEK_BROWSER"):
+    with pytest.raises(NotHere, match="set STATEK_BROWSER to a browser"):
         ensure_browser()
