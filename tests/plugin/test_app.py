@@ -109,9 +109,7 @@ def test_without_statek_an_application_runs_on_the_reference_runtime_and_the_run
 ) -> None:
     result = shop.runpytest()
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(
-        ["statek: statek_app runs on the reference runtime: statek is not installed"]
-    )
+    result.stdout.fnmatch_lines(["statek: statek_app runs on the reference runtime: statek is not installed"])
 
 
 @without_statek
