@@ -311,7 +311,7 @@ class Batch:
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
         """Return why a gate stops a call, or None if all admit it; collect the gates' questions.
 
-        If a later gate refuses or raises (which ends the run), the gates that admitted the call are told.
+        If a later gate refuses or raises (which ends the run), the gates that admitted the call are notified.
         """
         now = self.run.now()
         admitted: list[CallGate] = []

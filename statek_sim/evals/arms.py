@@ -101,7 +101,7 @@ def _arms(name: str, said_by: str) -> tuple[Arm, ...]:
 def _part(name: str, said_by: str) -> str:
     if name not in PARTS:
         raise BadInput(
-            f"{said_by}: {name!r} is not a part; expected some of {', '.join(PARTS)}, or ablation, full or bare."
+            f"{said_by}: {name!r} is not a part; expected one or more of {', '.join(PARTS)}, or ablation, full or bare."
             f"{suggestion(name, (*PARTS, ABLATION, FULL, BARE))}".removesuffix(".")
         )
     return name

@@ -35,7 +35,7 @@ class Draw(Part):
         None, "One of these values, or of the list that `=expression` returns."
     )
     between: Items[int | float] | None = key(
-        None, "A number from the first to the second; a decimal if one of them is."
+        None, "A number from the first to the second; a decimal if either is one."
     )
     step: int = key(
         1, "With whole numbers in `between`, the result is the first one plus a multiple of this.", ge=1
@@ -52,7 +52,7 @@ class Draw(Part):
         if isinstance(self.one_of, tuple) and len(self.one_of) < 2:
             raise refused("one_of: expected at least two values")
         if self.between is not None and not (len(self.between) == 2 and self.between[0] < self.between[1]):
-            raise refused("between: expected two numbers, the smaller one first")
+            raise refused("between: expected two numbers with the smaller one first")
         return self
 
 
@@ -82,7 +82,7 @@ class MoreRows(Part):
     @model_validator(mode="after")
     def _from_to(self) -> Self:
         if isinstance(self.count, tuple) and not (len(self.count) == 2 and self.count[0] < self.count[1]):
-            raise refused("count: expected a number, or two of them, the smaller one first")
+            raise refused("count: expected a number, or two numbers with the smaller one first")
         return self
 
 
@@ -213,7 +213,7 @@ class PlanStep(Part):
         if self.call is None and (self.arguments or self.bind or self.again or self.otherwise):
             raise refused("'with', 'as', 'while' and 'otherwise' belong to a 'call'")
         if self.again is not None and self.each is not None:
-            raise refused("'for' and 'while' of one call: expected one of them")
+            raise refused("'for' and 'while' cannot be combined in one call")
         return self
 
 
@@ -241,7 +241,7 @@ class CheckText(Part):
     at_most: dict[str, Count] = key(dict, "Maximum number of calls, by name of a tool or pattern.")
     python: str | None = key(
         None,
-        "A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as texts.",
+        "A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as strings.",
         pattern=CALLABLE_PATTERN,
     )
 

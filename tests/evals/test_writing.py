@@ -127,7 +127,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not defined there. Did you mean 'name'?"),
         ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': unclosed brace; write {{ for a literal brace"),
         ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is not an expression: invalid syntax"),
-        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "eval 'one': plan[0]: 'for' and 'while' of one call: expected one of them"),
+        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "eval 'one': plan[0]: 'for' and 'while' cannot be combined in one call"),
         ("look: {description", "look: {distractor: true, description", 13, "eval 'one': the plan calls 'look', which is a distractor"),
         ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools', first at line 3"),
     ],

@@ -232,7 +232,7 @@ def compacted(
 ) -> Compaction | None:
     """Return a shorter history, or None if it fits; `around` is the number of prompt tokens outside the messages.
 
-    `summary` stands in for the model in the settings. Raises the same errors as `ContextManager`.
+    `summary` answers in place of the model in the settings. Raises the same errors as `ContextManager`.
     """
     manager = ContextManager(settings, count, wire=wire)
     tokens = around + sum(count(message) for message in messages)

@@ -139,7 +139,7 @@ def unreadable(command: str) -> str | None:
         if (program in _SHELLS or (at == 0 and program in _BUILT_IN)) and not _scripted(program, rest):
             return f"{word!r} runs what cannot be seen"
         if re.sub(r"[\d.]+$", "", program) in _INTERPRETERS and (not rest or _INLINE.match(rest[0])):
-            return f"{word!r} runs code of another language"
+            return f"{word!r} runs code in another language"
     made = next((word for word in words if _MADE.search(word)), None)
     if made is not None:
         return f"the shell replaces {made!r} before it runs the command"

@@ -158,9 +158,9 @@ def host_of(text: object) -> str:
     Names in non-Latin scripts are unclear, and so are numbers that only some programs read as an address.
     """
     if not isinstance(text, str) or not text:
-        raise Unclear("it does not name a host")
+        raise Unclear("does not name a host")
     if any(ord(letter) <= 0x20 or letter in "\\\x7f" for letter in text):
-        raise Unclear("it contains blanks, backslashes or control characters")
+        raise Unclear("contains blanks, backslashes or control characters")
     scheme, separator, _ = text.partition("://")
     if separator and scheme.lower() not in _SCHEMES:
         raise Unclear(f"the scheme is {scheme!r}; expected one of {', '.join(_SCHEMES)}")

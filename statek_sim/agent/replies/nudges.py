@@ -53,7 +53,7 @@ TEXTS: Final[Mapping[Failure, str]] = {
         "Include '{field}' in your parameters and try again."
     ),
     Failure.INVALID_ARGUMENTS: (
-        "The arguments of your call of '{called}' are wrong: {problems}. Correct them and call it again."
+        "The arguments in your call to '{called}' are wrong: {problems}. Correct them and call it again."
     ),
     Failure.UNKNOWN_TOOL: ("There is no tool '{called}' here. The tools you may call now: {offered}."),
     Failure.WRONG_TOOL: (
@@ -70,8 +70,8 @@ TEXTS: Final[Mapping[Failure, str]] = {
     ),
     Failure.REFUSED: "Your previous response could not be used: {reason}.",
     Failure.NOT_ALONE: (
-        "Your previous response has text beside a call of '{called}', so the call was not executed: {reason}. "
-        "To call the tool, send the call alone, with nothing before or behind it. "
+        "Your previous response has text next to a call to '{called}', so the call was not executed: {reason}. "
+        "To call the tool, send the call alone, with nothing before or after it. "
         "If you only meant to show it, give your answer again."
     ),
     Failure.STUCK: "{reason}",

@@ -353,7 +353,9 @@ def _of_one(tool: Tool) -> Iterator[Complaint]:
         yield Complaint(tool=tool.name, rule="name", reason="expected snake_case")
     if not tool.description.strip():
         yield Complaint(
-            tool=tool.name, rule="description", reason="it has none, so the model guesses from the name"
+            tool=tool.name,
+            rule="description",
+            reason="no description, so the model has to guess from the name",
         )
     properties = tool.parameters.get("properties", {})
     for name, about in properties.items() if isinstance(properties, dict) else ():
