@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import tomllib
@@ -59,22 +58,6 @@ def why_unreadable(error: BaseException, path: Path) -> str:
         case OSError(strerror=str(reason)):
             return f"cannot be read: {reason}"
     return f"cannot be read: {error}"
-
-
-def why_another(error: BaseException) -> str:
-    """Return why a document is not of the expected kind, judging by the exception raised by its reader."""
-    match error:
-        case KeyError(args=[key]):
-            return f"it has no {key!r}"
-        case json.JSONDecodeError():
-            return f"not JSON: {error}"
-        case RecursionError():
-            return "it is nested too deeply"
-        case ArithmeticError():
-            return "it contains an amount that is not a number"
-        case TypeError() | AttributeError():
-            return f"it contains a value of the wrong type: {error}"
-    return str(error)
 
 
 def link_problem(error: BaseException, path: Path) -> str:
