@@ -127,7 +127,7 @@ def test_an_error_of_the_script_shows_no_frames_of_the_runtime() -> None:
 def test_a_wrong_call_shows_no_frames_of_the_runtime() -> None:
     lab = Lab(LabSettings())
     lab.runtime.create_job(Agent("worker"), name="same")
-    with pytest.raises(BadInput, match=r"^job 'same' exists already") as caught:
+    with pytest.raises(BadInput, match=r"^job 'same' already exists") as caught:
         lab.runtime.create_job(Agent("worker"), name="same")
     assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
