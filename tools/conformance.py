@@ -72,13 +72,13 @@ def words() -> argparse.ArgumentParser:
         usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
         description=__doc__,
         epilog="ARGUMENT: any of `statek-sim compare --help`, such as PATH, and --random N. With "
-        "--random and no --random-seed each run takes other examples, and says their seed.",
+        "--random but no --random-seed, each run uses new examples and prints their seed.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--ci",
         action="store_true",
-        help="only the newest release, on this Python; the same random examples each time, and PyPI is not asked",
+        help="newest release on this Python only, with the same random examples each time and without querying PyPI",
     )
     return parser
 
@@ -150,7 +150,7 @@ def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
     if "--random" not in given or "--random-seed" in given:
         return given
     seed = 0 if ci else secrets.randbelow(SEEDS)
-    print(f"random examples of seed {seed}; the same ones again: --random-seed {seed}", flush=True)
+    print(f"random examples with seed {seed}; to repeat: --random-seed {seed}", flush=True)
     return [*given, "--random-seed", str(seed)]
 
 

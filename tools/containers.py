@@ -125,7 +125,7 @@ def _wait(started: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
     while not socket.exists():
         if started.poll() is not None or time.monotonic() > until:
             lines = log.read_text(errors="replace").splitlines()
-            raise NotHere(f"dockerd does not start here: {lines[-1] if lines else 'it says nothing'}")
+            raise NotHere(f"dockerd does not start here: {lines[-1] if lines else 'no output'}")
         time.sleep(0.05)
 
 

@@ -328,7 +328,7 @@ UNSYNCED_EVERY: Final = 40
 
 def unsynced(every: int = UNSYNCED_EVERY) -> Tally:
     """Return the results for unsynced files."""
-    return kill_on_disk(f"files that nobody syncs, every {every}th moment", files, every=every, made=NoSync)
+    return kill_on_disk(f"unsynced files, every {every}th moment", files, every=every, made=NoSync)
 
 
 def files(disk: Disk) -> SessionStore:

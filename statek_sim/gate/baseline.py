@@ -342,7 +342,7 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
     try:
         text = text_of(path)
     except Unreadable as error:
-        remedy = _ANEW if path.is_file() else "--update-baseline writes it"
+        remedy = _ANEW if path.is_file() else "to write it, use --update-baseline"
         raise BadInput(f"{path}: {why_unreadable(error, path)}; {remedy}") from None
     try:
         written = BaselineText.model_validate_json(text)
@@ -350,8 +350,8 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
         raise BadInput("\n".join(_problems(path, text, error))) from None
     if written.profile != profile:
         raise BadInput(
-            f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is "
-            "judged; use that --profile, or another baseline"
+            f"{path}:{_line_of(text, 'profile')}: baseline is for profile {written.profile}, "
+            f"expected {profile}; use that --profile or another baseline"
         )
     return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 

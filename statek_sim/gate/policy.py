@@ -180,8 +180,8 @@ def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
-        f"{_name(first)}{those} not list the judged profile; use --profile {first.profiles[0]}, or "
-        "--policy FILE with rules for the judged profile"
+        f"{_name(first)}{those} not list the requested profile; use --profile {first.profiles[0]}, or "
+        "--policy FILE with rules for the requested profile"
     )
 
 

@@ -160,7 +160,7 @@ def test_a_baseline_has_one_line_per_scenario() -> None:
             r"b\.json:6: scenarios\.s/bad\.bad_turns: input should be .*",
         ),
         (("baseline@1", "baseline@2"), r"b\.json:2: format: input should be 'statek-sim/baseline@1'; .*"),
-        (("docs", "1.4"), r"b\.json:4: baseline of profile 1\.4, but docs is judged; .*"),
+        (("docs", "1.4"), r"b\.json:4: baseline is for profile 1\.4, expected docs; .*"),
         (('"scenarios": {', '"scenarios": '), r"b\.json:\d+: invalid JSON: .*"),
     ],
 )
@@ -174,7 +174,9 @@ def test_a_damaged_baseline_is_refused_with_its_line(
 
 
 def test_a_missing_baseline_says_how_to_write_it(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"none\.json: no such file or folder; --update-baseline writes it$"):
+    with pytest.raises(
+        BadInput, match=r"none\.json: no such file or folder; to write it, use --update-baseline$"
+    ):
         read_baseline(tmp_path / "none.json", profile="docs")
 
 

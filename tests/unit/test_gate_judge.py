@@ -338,7 +338,7 @@ def test_scenarios_of_another_profile_are_not_said_to_be_missing(
     with pytest.raises(BadPolicy) as caught:
         result(tmp_path, ROOMY, POLICY.replace('tags = ["healthy"]', select), workloads=workloads)
     assert str(caught.value).startswith(
-        f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem} the judged profile; use"
+        f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem} the requested profile; use"
     )
     assert "; use --profile 1.4, or --policy" in str(caught.value)
 

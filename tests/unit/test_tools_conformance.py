@@ -71,7 +71,7 @@ def test_random_examples_differ_from_run_to_run_unless_in_ci_or_asked_for(
     assert seeded(["--json", "x"], ci=False) == ["--json", "x"]
     capsys.readouterr()
     *_, seed = seeded(["--random", "10"], ci=False)
-    said = f"random examples of seed {seed}; the same ones again: --random-seed {seed}\n"
+    said = f"random examples with seed {seed}; to repeat: --random-seed {seed}\n"
     assert capsys.readouterr().out == said
 
 

@@ -134,39 +134,39 @@ def _each(
 
 EXCLUDED: Final[dict[str, str]] = {
     "operations that sometimes end STATEK's process": (
-        "A plain value added to a kept list from the left, and a kept list multiplied from the left. What ends it each "
-        "time is in: the process has to die where the reference runtime stops the job."
+        "Plain value + stored list, and n * stored list. Operations that always end it are included: the process must "
+        "die where the reference runtime stops the job."
     ),
     "exit statuses with integers beyond 64 bits": (
-        "Python 3.11 notices dbzero's error only in an interpreter that called `exit` some ten times; each example has "
-        "a fresh one."
+        "Python 3.11 detects dbzero's error only in an interpreter that has called `exit` about ten times; each "
+        "example has a new one."
     ),
     "printed futures, jobs and work items": (
-        "A future, work item or job of the store shows its private fields. Futures are waited for, never put into a "
-        "container. Python's errors name a stored class with its module, and those of the built-in world are in "
-        "another one on each side: that counts in budgets. A status is a text here and an enumeration's member there."
+        "Stored futures, work items and jobs show their private fields. Futures are awaited, never put into a "
+        "container. Python's errors include a stored class's module, which differs between the sides for the built-in "
+        "world and affects budgets. A status is a string here and an enum member there."
     ),
     "writes to work items": (
-        "An item of the built-in world is a stored object beside the queue on the real side: a status that code writes "
-        "hides the queue's from that code alone, and here it is the queue's."
+        "On the real side, a built-in world item is a stored object separate from the queue: a status written by code "
+        "hides the queue's status only from that code, but here it is the queue's status."
     ),
     "token budgets of jobs that crash": (
-        "The traceback of a crash becomes part of the next prompt, with the machine's paths, whose length differs: an "
-        "example with a fault that kills its job has no token budget that is near."
+        "A crash's traceback becomes part of the next prompt, with the machine's paths, whose length differs, so "
+        "examples with a fault that kills the job have no tight token budget."
     ),
     "code that starts jobs without end": (
-        "Warmup that waits starts no jobs, nor does that of agents whose jobs are started by code, and compound "
-        "statements do not wait for a job that they start: all of these start jobs for ever, on STATEK too."
+        "Warmup that waits does not start jobs, nor does the warmup of agents whose jobs are started by code, and "
+        "compound statements do not wait for jobs they start: all of these would start jobs forever, also on STATEK."
     ),
-    "endless loops": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
-    "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
+    "endless loops": "Endless loops hang STATEK's worker, and each takes a second of CPU time to detect.",
+    "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 have no such events.",
     "token counts of a tokenizer": (
-        "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
-        "but not as many tokens."
+        "The store's ids in some prompts have the same number of bytes in every run, but not the same number of "
+        "tokens."
     ),
     "the time between two checks of a wait in warmup, before 1.3.2": (
-        "The loop never sleeps then, and each entry costs on the real package what it costs: both sides of an example "
-        "enter every 0.3 s. Scenarios have the profile's own pause."
+        "There, the loop never sleeps, and each entry takes real time on the real package, so both sides of an example "
+        "enter every 0.3 s. Scenarios use the profile's own pause."
     ),
 }
 """Exclusions by name, with their reasons."""
