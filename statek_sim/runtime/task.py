@@ -15,7 +15,7 @@ from statek_sim.runtime.agents.dialog import chat_responses
 from statek_sim.runtime.agents.warmup_source import WarmupSource, codes_of, copy_locals
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job, get_current_agent
-from statek_sim.runtime.state.access import attribute
+from statek_sim.runtime.state.access import attribute, full_name
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.state.status import JobStatus
@@ -146,14 +146,12 @@ def submit_new_jobs_batch(
 class TaskFutureResult(FutureResult):
     """A future that becomes ready when its job is DONE."""
 
-    stored_in = "statek.task"
-
     def __init__(self, job: Job) -> None:
         super().__init__(deps=job)
         self.job = job
 
 
-TaskFutureResult.__name__ = f"{TaskFutureResult.stored_in}.{TaskFutureResult.__qualname__}"
+TaskFutureResult.__name__ = full_name(TaskFutureResult)
 
 
 def is_done(future: TaskFutureResult) -> bool:

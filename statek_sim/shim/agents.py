@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,9 +20,9 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
 from statek_sim.runtime.stored.storable_types import KEEPER
 from statek_sim.runtime.tools.documentation import docstr
-from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
 from statek_sim.shim.memo import memo
+from statek_sim.shim.prompts import SystemPrompt, are_equal, make_system_prompt, prompt_text
 from statek_sim.shim.tools import create_tool
 
 Tool = Callable[..., Any]
@@ -167,9 +166,9 @@ class Agent(runtime.Agent):
         available_tools: Any = None,
         **kwargs: Any,
     ) -> str:
-        """Return the prompt with `{name}` placeholders filled, if there are any values for them."""
-        self._intro()  # raises an error that a property would hide
-        return super().system_prompt(task_difficulty, {**(job_params or {}), **kwargs})
+        """Return the prompt for a difficulty, with its placeholders filled."""
+        tools = self.tools if available_tools is None else available_tools
+        return prompt_text(self._system_prompt, task_difficulty, {**(job_params or {}), **kwargs}, tools)
 
     # -- the application's interface ---------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ class Agent(runtime.Agent):
 
         Raises AttributeError for a string if the prompt was already set.
         """
-        if self._system_prompt is not None and self.prompt == new_prompt.intro:  # type: ignore[union-attr]  # as there
+        if self._system_prompt is not None and are_equal(self._system_prompt, new_prompt):
             return False
         self._system_prompt = make_system_prompt(new_prompt)
         return True
@@ -262,15 +261,18 @@ class SupervisedAgent(Agent):
 
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
         """Replace the warmup code; return whether it changed."""
-        if unparsed_warmup_def == self.warmup:
-            return False
         blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
+        if blocks == parse_warmup(self.warmup, bind_assignments=False):
+            return False
         if not blocks:
-            had = self.warmup_def is not None
             self.warmup_def = None
-            return had
+            return True
         metadata = {key: value for block in blocks for key, value in block.metadata.items()}
-        self.warmup_def = WarmupDef(unparsed_warmup_def, metadata or None)
+        codes = [block.code for block in blocks]
+        # Blocks with tool calls or metadata are kept as text, which the runtime parses again.
+        is_plain = not metadata and not any(block.tool_calls for block in blocks)
+        kept: Any = (codes[0] if len(codes) == 1 else codes) if is_plain else unparsed_warmup_def
+        self.warmup_def = WarmupDef(kept, metadata or None)
         return True
 
 
@@ -359,35 +361,6 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
             raise TypeError("reminder must be a Reminder instance")
         self._reminder = reminder
         return reminder
-
-
-_SECTION: Final = re.compile(
-    r"^[ \t]*(-{3,}[ \t]*\S.*?-{3,}|\*{3,}[ \t]*\S.*?\*{3,}|#{2,6}[ \t]+\S.*|<[A-Za-z_][\w.-]*(\s[^<>]*)?>\s*)$",
-    re.MULTILINE,
-)
-"""Lines that STATEK treats as section titles and reformats."""
-_TOOLS: Final = re.compile(r"\{(tools|brief_tools|detailed_tools|shared_var_names)\}")
-
-
-@memo
-@dataclass(eq=False)
-class SystemPrompt:
-    """A prompt: `intro`, and `sections`, which are always empty on the reference runtime."""
-
-    intro: str
-    sections: Any = field(default_factory=list)
-
-
-def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
-    """Return a prompt; raises `NotCovered` for sections and tool placeholders, which STATEK rewrites."""
-    if isinstance(prompt, SystemPrompt):
-        return prompt
-    if not isinstance(prompt, str):
-        raise NotCovered(f"statek.prompt_config.make_system_prompt({type(prompt).__name__})")
-    for pattern, what in ((_SECTION, "the section"), (_TOOLS, "the placeholder")):
-        if found := pattern.search(prompt):
-            raise NotCovered(f"a system prompt with {what} {found.group().strip()!r}")
-    return SystemPrompt(prompt.strip())
 
 
 @memo

@@ -33,6 +33,7 @@ from statek_sim.runtime.stored.storable_types import (
     KEEPER,
     EarlyEnumValue,
     EnumValue,
+    NamedAsInC,
     named,
     object_text,
     read_by,
@@ -373,7 +374,7 @@ def number_of(stored: Any) -> int:
     return number
 
 
-class StoredEnum:
+class StoredEnum(metaclass=NamedAsInC):
     """A stored enum: its values are attributes, and `values()` lists them."""
 
     names_its_members = True
@@ -428,7 +429,7 @@ class StoredEnum:
         return tuple(self._values.values())
 
 
-StoredEnum.__name__ = "Enum"
+StoredEnum.__name__ = "dbzero.Enum"
 
 
 def _known(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.stored.storable_types import EnumValue, stored
+from statek_sim.runtime.stored.storable_types import EnumValue, NamedAsInC, stored, type_text
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.memo import has_class_tag, is_memo, number_of
 from statek_sim.shim.store import current_store
@@ -35,7 +35,7 @@ class Tag:
 
 @final
 class Found:
-    """A query result, which supports `len` and iteration, but no subscripts.
+    """A query result, which supports `len`, iteration and slices.
 
     `sorted_from` is the query that an index has sorted. dbzero returns that query's length, even if the index
     lacks some of its objects.
@@ -59,12 +59,24 @@ class Found:
     def __bool__(self) -> bool:
         return len(self) > 0
 
+    def __getitem__(self, wanted: object) -> Found:
+        if not isinstance(wanted, slice):
+            raise RuntimeError(f"Invalid subscript type for ObjectIterable: {type_text(type(wanted))}\n")
+        if (wanted.step or 1) < 0:
+            raise RuntimeError("Reversed order iteration over db0 query results is not supported\n")
+        return Found(lambda: self._items()[wanted])
+
+
+Found.__name__ = "ObjectIterable"
+
 
 def find(*criteria: Any) -> Found:
     """Return the stored objects that match every criterion: a class, a tag, an object, another query, or `no(...)`.
 
-    A tuple matches if all of its criteria match, a list if any of them does.
+    A tuple matches if all of its criteria match, a list if any of them does. A class must be the first criterion.
     """
+    for criterion in criteria[1:] if criteria and isinstance(criteria[0], type) else criteria:
+        _check(criterion)
     wanted = tuple(_each(criteria))
     if not wanted:
         return Found(list)
@@ -73,9 +85,28 @@ def find(*criteria: Any) -> Found:
     )
 
 
+def _check(criterion: Any) -> None:
+    """Raise dbzero's RuntimeError if a query cannot have a criterion at this position."""
+    if isinstance(criterion, No):
+        _check(criterion.criterion)
+    elif isinstance(criterion, list | tuple):
+        for part in criterion:
+            _check(part)
+    elif not (isinstance(criterion, str | Tag | EnumValue | Found) or _is_stored_object(criterion)):
+        raise RuntimeError(f"Unable to interpret object of type: {_type_name(criterion)} as a query\n")
+
+
+def _is_stored_object(value: Any) -> bool:
+    return is_memo(value) and not isinstance(value, type)
+
+
+def _type_name(value: object) -> str:
+    return "type" if isinstance(value, type) else type_text(type(value))
+
+
 def _each(criteria: tuple[Any, ...]) -> Iterator[Any]:
     for criterion in criteria:
-        if isinstance(criterion, tuple):
+        if isinstance(criterion, tuple) and criterion:
             yield from _each(criterion)
         else:
             yield criterion
@@ -97,15 +128,15 @@ def _fits(item: Any, criterion: Any) -> bool:
         case Found():
             return any(item is element for element in criterion)
         case type():
-            return isinstance(item, criterion) and has_class_tag(item)
+            # An object without a class tag gets one when it is tagged.
+            has_tag = has_class_tag(item) or current_store().was_tagged(number_of(item))
+            return is_memo(criterion) and isinstance(item, criterion) and has_tag
         case No():
             return not _fits(item, criterion.criterion)
         case tuple():
-            return all(_fits(item, part) for part in criterion)
-        case list() | set():
+            return bool(criterion) and all(_fits(item, part) for part in criterion)
+        case list():
             return any(_fits(item, part) for part in criterion)
-        case EnumValue() if isinstance(item, Job):
-            return item.status == criterion
     if is_memo(criterion):
         return item is criterion
     if isinstance(item, Job):
@@ -114,15 +145,18 @@ def _fits(item: Any, criterion: Any) -> bool:
 
 
 def _is_tagged(job: Job, criterion: Any) -> bool:
-    """Return whether a job has a tag: its agent, its definition, STATEK's own, or one of the application's."""
+    """Return whether a job has a tag: its agent, definition or status, STATEK's own, or one of the application's."""
     own = (as_tag(job.agent), as_tag(job.job_def), _OF_JOBS)
-    return criterion in own or current_store().has_tag(number_of(job), _tag(criterion))
+    is_status = isinstance(criterion, EnumValue) and job.status == criterion
+    return is_status or criterion in own or current_store().has_tag(number_of(job), _tag(criterion))
 
 
 def _tag(value: Any) -> Hashable:
     if isinstance(value, str | Tag | EnumValue):
         return value
-    raise NotCovered(f"dbzero tag {value!r}")
+    if _is_stored_object(value):
+        return as_tag(value)
+    raise RuntimeError(f"Unable to interpret object of type: {_type_name(value)} as a tag\n")
 
 
 def no(criterion: Any) -> No:
@@ -132,25 +166,44 @@ def no(criterion: Any) -> No:
 
 def as_tag(stored: Any) -> Tag:
     """Return a stored object as a tag."""
+    if not is_memo(stored):
+        raise TypeError("as_tag: Expected a memo object")
+    if isinstance(stored, type):
+        raise NotCovered(f"dbzero.as_tag({stored.__name__})")
     return Tag(number_of(stored))
 
 
-class Tags:
+class Tags(metaclass=NamedAsInC):
     """The tags on some objects."""
 
     def __init__(self, stored: tuple[Any, ...]) -> None:
         self._stored = stored
-        self._numbers = [number_of(found) for found in stored]
+        self._numbers = [number_of(found) for found in _objects(stored)]
 
     def add(self, *tags: Any) -> None:
         """Add tags."""
         for number in self._numbers:
-            current_store().tag(number, {_tag(tag) for tag in _flat(tags)})
+            for tag in _flat(tags):
+                current_store().tag(number, {_tag(tag)})
 
     def remove(self, *tags: Any) -> None:
         """Remove tags."""
         for number in self._numbers:
             current_store().untag(number, {_tag(tag) for tag in _flat(tags)})
+
+
+Tags.__name__ = "dbzero.Tags"
+
+
+def _objects(given: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the objects given, including those found by queries."""
+    for one in given:
+        if isinstance(one, Found):
+            yield from one
+        elif _is_stored_object(one):
+            yield one
+        else:
+            raise RuntimeError("All arguments must be dbzero memo objects or object queries\n")
 
 
 def tags(*stored: Any) -> Tags:

@@ -99,6 +99,10 @@ class Store:
         """Return whether the object with this number has a tag."""
         return tag in self._tags.get(number, ())
 
+    def was_tagged(self, number: int) -> bool:
+        """Return whether the object with this number has or had a tag."""
+        return number in self._tags
+
     def saved(self) -> dict[str, object]:
         """Return the store's state for `resume` in another process, without the objects."""
         return {

@@ -19,7 +19,7 @@ from statek_sim.runtime.state.tool_loop import in_event_loop
 from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.shim.agents import Agent, Metadata
 from statek_sim.shim.covered_names import NotCovered
-from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage
+from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage, StatekLocale, resolve_locale
 from statek_sim.shim.memo import stored_names
 from statek_sim.shim.queries import Tag
 from statek_sim.shim.settings import use_settings
@@ -132,17 +132,25 @@ class StatekClientAPI:
         self,
         agent: Agent,
         shared_vars: Mapping[str, Any] | None = None,
-        locale: str | None = None,
+        locale: StatekLocale | str | None = None,
         **kwargs: Any,
     ) -> Job:
         """Create a job."""
-        return submit_new_job(agent, shared_vars, locale, **kwargs)
+        return submit_new_job(agent, shared_vars, _resolved(locale), **kwargs)
 
     def submit_new_jobs_batch(
-        self, agent: Agent, shared_vars_batch: Sequence[Mapping[str, Any] | None], **kwargs: Any
+        self,
+        agent: Agent,
+        shared_vars_batch: Sequence[Mapping[str, Any] | None],
+        locale: StatekLocale | str | None = None,
+        **kwargs: Any,
     ) -> list[Job]:
         """Create one job per entry."""
-        return submit_new_jobs_batch(agent, shared_vars_batch, **kwargs)
+        return submit_new_jobs_batch(agent, shared_vars_batch, _resolved(locale), **kwargs)
+
+
+def _resolved(locale: StatekLocale | str | None) -> StatekLocale | None:
+    return resolve_locale(locale) if isinstance(locale, str) else locale
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from statek import (
 )
 from statek.agents import SupervisedAgent
 from statek.exceptions import FutureError
+from statek.executors.job import Job, JobStatus
 from statek.future import FutureResult, get_all_future, get_any_future, temporal
 from statek.prompt_config import make_system_prompt
 from statek.system import brief, panic
@@ -29,6 +30,8 @@ from statek.task import delegate_task
 from statek.testing import statek_context
 
 from statek_sim import text, tool_call
+
+Stage = db0.enum("Stage", ["PACKED", "SENT"])
 
 
 @db0.memo
@@ -131,6 +134,49 @@ def test_tools_called_by_hand(statek_app, facts, capsys):
     for name, call in calls.items():
         facts.attempt(name, call)
         facts[f"{name}, printed"] = capsys.readouterr().out
+
+
+@WIDE
+def test_tags_on_jobs(statek_app, facts):
+    statek_app.script(worker=["exit(1)"] * 3, other=["exit(2)"])
+    made = agent("worker")
+    jobs = [create_new_job(made) for _ in range(3)] + [create_new_job(agent("other"))]
+    voice = Voice("alto")
+    db0.tags(voice).add("loud")
+    db0.tags(jobs[0], jobs[1]).add(["loud", Stage.PACKED])
+    db0.tags(jobs[1]).add(db0.as_tag(voice), "late")
+    statek_app.run()
+    db0.tags(jobs[3]).add("late")
+
+    def found(*criteria):
+        try:
+            return sorted(
+                "voice" if isinstance(one, Voice) else f"job {jobs.index(one)}" for one in db0.find(*criteria)
+            )
+        except RuntimeError as error:
+            return str(error)
+
+    facts["found"] = {
+        "tag": found("loud"),
+        "tag and class": found("loud", Job),
+        "class and tag": found(Job, "loud"),
+        "enumeration": found(Job, Stage.PACKED),
+        "two": found(Job, "loud", "late"),
+        "either": found(Job, ["loud", "late"]),
+        "not": found(Job, db0.no("loud")),
+        "object": found(Job, db0.as_tag(voice)),
+        "status": found(Job, JobStatus.DONE, "late"),
+        "agent": found(Job, "late", db0.as_tag(made)),
+        "none": found(Job, "unheard"),
+        "two classes": found(Job, Voice),
+        "classes in a list": found([Job, Voice]),
+        "a class in a tuple": found((Voice, "loud")),
+        "a class in a list": found("loud", [Voice]),
+        "not a class": found(Voice, db0.no(Job)),
+        "a query": found("loud", db0.find(Voice)),
+    }
+    db0.tags(jobs[0]).remove("loud", "never")
+    facts["after"] = [found("loud"), found(Job, Stage.PACKED), found(Voice, "loud")]
 
 
 @WIDE

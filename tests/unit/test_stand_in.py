@@ -17,7 +17,7 @@ from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.shim import queries, store
-from statek_sim.shim.agents import DialogAgent, SupervisedAgent, make_system_prompt
+from statek_sim.shim.agents import DialogAgent, SupervisedAgent
 from statek_sim.shim.covered_names import MODULES, NotCovered, StandIns
 from statek_sim.shim.memo import enum, is_memo, memo
 from statek_sim.shim.store import opened_store
@@ -256,14 +256,6 @@ def test_options_of_memo_that_mean_something_else_here_are_refused() -> None:
         NotCovered, match=r"^dbzero\.memo\(immutable=\.\.\.\): the reference runtime does not support it; "
     ):
         memo(immutable=True)
-
-
-@pytest.mark.parametrize(
-    "prompt", ["Hi\n## Rules\nNone.", "--- Rules ---", "<rules>\nx\n</rules>", "Use {tools}"]
-)
-def test_a_prompt_that_statek_would_rewrite_is_refused(prompt: str) -> None:
-    with pytest.raises(NotCovered, match=r"^a system prompt with the (section|placeholder) '"):
-        make_system_prompt(prompt)
 
 
 def test_an_agent_without_a_model_has_no_jobs() -> None:

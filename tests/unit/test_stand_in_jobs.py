@@ -11,11 +11,12 @@ from statek_sim import code
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.runtime.task import create_new_job
-from statek_sim.shim.agents import SupervisedAgent, make_system_prompt
+from statek_sim.shim.agents import SupervisedAgent
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import NOT_COVERED
 from statek_sim.shim.jobs import BROUGHT
 from statek_sim.shim.memo import memo
+from statek_sim.shim.prompts import make_system_prompt
 from statek_sim.shim.store import opened_store
 from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED

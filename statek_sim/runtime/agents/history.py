@@ -75,6 +75,7 @@ class HistoryProjection:
         "_conversation",
         "_kept",
         "_projected",
+        "_prompt",
         "_reader",
         "_sent",
         "_tail",
@@ -85,6 +86,7 @@ class HistoryProjection:
     def __init__(self, meter: MessageMeter) -> None:
         self._conversation = MeteredConversation(meter)
         self._kept = 0
+        self._prompt: str | None = None
         self._reader = _OPENAI
         self._sent: Sequence[Message] | None = None
         self._projected = -1
@@ -108,6 +110,7 @@ class HistoryProjection:
         sent = saved["sent"]
         self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
         self._sent = None if sent is None else [json.loads(message) for message in sent]
+        self._prompt = None
         self._reader = _Reader(*saved["reader"])
         self._kept, self._projected, self._tail, self._tail_end, self._tail_start = saved["places"]
 
@@ -154,10 +157,14 @@ class HistoryProjection:
         """Return the messages for the next request; the list is the same object as before unless the past changed."""
         if self._tail >= 0 and end_position(job, self._tail) != self._tail_end:
             self._forget_from(self._tail, self._tail_start)
+        prompt = job.system_prompt()
+        if self._prompt not in (None, prompt):
+            self._forget_from(-1, 0)
+        self._prompt = prompt
         conversation, log = self._conversation, job.chat_log
         if self._projected < 0:
             self._projected = 0
-            for message in _opening(job):
+            for message in _opening(job, prompt):
                 conversation.append(message)
         for index in range(self._projected, len(log)):
             item = log[index]
@@ -197,12 +204,12 @@ def end_position(job: LoggedJob, index: int) -> int:
     return job.console_pos
 
 
-def _opening(job: LoggedJob) -> Iterator[Message]:
+def _opening(job: LoggedJob, prompt: str) -> Iterator[Message]:
     """Yield the system prompt and the first user message, if there are any."""
     definition = job.job_def
-    prompt = with_rule(job.system_prompt(), definition.locale, definition.metadata)
-    if prompt:
-        yield system_message(prompt)
+    rules = with_rule(prompt, definition.locale, definition.metadata)
+    if rules:
+        yield system_message(rules)
     first = first_message(job)
     if first is not None:
         yield user_message(first)

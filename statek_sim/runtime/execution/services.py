@@ -20,7 +20,7 @@ from statek_sim.runtime.execution.model_name import (
     model_provider,
     models_by_difficulty,
 )
-from statek_sim.runtime.execution.toolbox import Toolbox, init_shared_context, own_spec, system_tools
+from statek_sim.runtime.execution.toolbox import Toolbox, init_shared_context, own_tool, system_tools
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import Categories, KnownCategories
@@ -211,8 +211,10 @@ class Services:
     def _spec(self, function: Callable[..., Any]) -> ToolSpec:
         if (own := system_tool(function)) is not None:
             return own.spec
-        recorded: ToolSpec | None = own_spec(function, self.profile.system_tools)
-        return recorded or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
+        recorded = own_tool(function, self.profile.system_tools)
+        if recorded is not None:
+            return recorded.spec
+        return tool_spec(function, union_hints=self.profile.union_hints_in_schema)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 

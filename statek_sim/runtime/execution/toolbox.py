@@ -453,11 +453,11 @@ for _tool, _parameter, _hint in (
     _function.__wrapped__.__annotations__[_parameter] = _hint
 
 
-def own_spec(function: Callable[..., Any], version: str) -> Any:
-    """Return a system tool's specification in a release, for an agent that lists the tool among its own."""
+def own_tool(function: Callable[..., Any], version: str) -> SystemToolSpec | None:
+    """Return a system tool of a release, for an agent that has the tool among its own tools."""
     if _SYSTEM_TOOLS.get(getattr(function, "__name__", "")) is not function:
         return None
-    return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
+    return next((tool for tool in system_tool_specs(version) if tool.name == function.__name__), None)
 
 
 @cache

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
-from statek_sim.runtime.state.access import FULL, access, current_access, denied, missing
+from statek_sim.runtime.state.access import FULL, access, current_access, denied, full_name, missing
 from statek_sim.runtime.stored.ordering import Shows, shown_members
-from statek_sim.runtime.stored.storable_types import STORE_ID, NamedAsInC
+from statek_sim.runtime.stored.storable_types import NamedAsInC, object_text
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.policy import RestrictedMethod
@@ -90,8 +90,6 @@ class FutureResult(metaclass=NamedAsInC):
     Anything else (including None) means that the condition must be polled, as STATEK does for all futures.
     """
 
-    stored_in = ""
-    """The module that STATEK defines this class in; empty means the same module as here."""
     equals_others_of_its_tool = True
     """Whether the store treats all futures from one tool as equal; see `__eq__`."""
 
@@ -127,8 +125,7 @@ class FutureResult(metaclass=NamedAsInC):
         return shown_members(members, shows)
 
     def __str__(self) -> str:
-        kind = type(self).__name__
-        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
+        return object_text(self)
 
     def __repr__(self) -> str:
         # That of a dataclass, in the text of a FutureError with a message; without the addresses of its functions.
@@ -225,9 +222,7 @@ class FutureResult(metaclass=NamedAsInC):
         return iter([FutureElement(self, index) for index in range(size)])
 
 
-_HERE_ONLY: Final = frozenset(
-    {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
-)
+_HERE_ONLY: Final = frozenset({"equals_others_of_its_tool", "signals", "stored_deps", "value_for_code"})
 """Attributes of futures here that STATEK's futures do not have."""
 
 
@@ -255,8 +250,6 @@ def _readable(value: object) -> object:
 class FutureElement(FutureResult):
     """One element of a tuple-typed future, from `a, b = future`."""
 
-    stored_in = "statek.future"
-
     def __init__(self, parent: FutureResult, index: int) -> None:
         super().__init__(parent.deps, parent.state_num)
         self.__parent_result = parent
@@ -278,8 +271,6 @@ class FutureElement(FutureResult):
 
 class CombinedFutureResult(FutureResult):
     """Several futures awaited together."""
-
-    stored_in = "statek.future"
 
     def __init__(self, futures: Sequence[FutureResult], deps: object = None, state_num: int = 0) -> None:
         super().__init__(deps, state_num)
@@ -303,7 +294,7 @@ class CombinedFutureResult(FutureResult):
 
 for _kind in (FutureElement, CombinedFutureResult):
     # Python's own errors name stored classes with their module.
-    _kind.__name__ = f"{_kind.stored_in}.{_kind.__qualname__}"
+    _kind.__name__ = full_name(_kind)
 
 
 def signals_of(deps: object) -> tuple[Signal, ...] | None:

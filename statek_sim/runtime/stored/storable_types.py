@@ -65,9 +65,10 @@ HOMES: Final[Mapping[str, str]] = {
         "executors.llm_usage": "LLM_Usage",
         "locale": "StatekLocale",
         "model_pricing": "ModelPricing",
-        "prompt_config": "SystemPrompt",
+        "prompt_config": "PromptSection SystemPrompt",
         "pyenv": "Error PyEnv",
-        "task": "SubTaskHandler",
+        "future": "CombinedFutureResult FutureElement FutureResult",
+        "task": "SubTaskHandler TaskError TaskFutureResult",
         "utils": "CallSpec CodeBlock",
     }.items()
     for name in names.split()

@@ -269,9 +269,14 @@ def _documentation(what: Any, method_name: str | None, *, brief: bool) -> str:
         target = getattr(target, method)
     if isinstance(target, type):
         return class_text(target, brief=brief, as_code=not brief, agent=get_current_agent_name())
-    if (own := system_tool(target)) is not None:
+    return tool_text(target, brief=brief)
+
+
+def tool_text(function: Callable[..., Any], *, brief: bool) -> str:
+    """Return the documentation of a tool as `brief` or `docstr` shows it; raises `DocstringParseError` as they do."""
+    if (own := system_tool(function)) is not None:
         return own.brief if brief else own.docstr
-    return function_text(target, brief=brief, as_code=not brief)
+    return function_text(function, brief=brief, as_code=not brief)
 
 
 def _print_documentation(what: Any, method_name: str | None, *, brief: bool) -> None:
