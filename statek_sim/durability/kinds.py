@@ -42,6 +42,7 @@ KINDS: Final[Mapping[str, type]] = {
         chat_log.CallSpec, chat_log.CodeBlock,
         chat_log.ToolError, chat_log.UserLogItem, chat_log.WarmupLogItem, chat_log.LLM_LogItem,
         chat_log.ReminderLogItem, chat_log.PostProcessedItem, chat_log.SubTaskLogItem, chat_log.NotificationLogItem,
+        chat_log.DifficultyChangeLogItem,
         counters.TurnCounters, counters.PositionCounters, counters.LLM_Usage,
         error_handlers.ErrorHandler, error_handlers.HandlerList, error_handlers.LatestInput,
         futures.FutureResult, futures.FutureElement, futures.CombinedFutureResult,

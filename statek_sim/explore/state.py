@@ -33,7 +33,6 @@ _JOB: Final = (
     "error",
     "num_completions",
     "difficulty",
-    "raised_at",
 )
 
 

@@ -20,7 +20,7 @@ from statek_sim.runtime.agents.dialog import (
     count_llm_actions,
     dialog_of,
 )
-from statek_sim.runtime.agents.history import language_texts, notification_call_id
+from statek_sim.runtime.agents.history import language_texts
 from statek_sim.runtime.execution.job_registry import copies_are_equal
 from statek_sim.runtime.execution.model_name import (
     model_for_provider,
@@ -312,7 +312,7 @@ class AppJob(Job):
         """Yield the delivered notifications, each preceded by the id of the call that shows it to the model."""
         for index, item in enumerate(self.chat_log):
             if isinstance(item, NotificationLogItem):
-                yield notification_call_id(self, index), item
+                yield f"STATEK-NOTIFICATION-{index:03d}", item
 
     # -- its variables -----------------------------------------------------------------------------------------
 

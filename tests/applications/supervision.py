@@ -368,3 +368,52 @@ def test_what_models_read_about_delegation(statek_app, facts, delegate):
     tools = [each["function"] for each in statek_app.requests[0].tools]
     facts["schema"] = [each for each in tools if each["name"] == delegate.__name__]
     facts["documentation"] = docstr(delegate)
+
+
+@tool
+def give_up(**kwargs):
+    """Ask for a better model."""
+    get_current_job().panic()
+    return "as you like"
+
+
+NAMES = [
+    "console_pos",
+    "timestamp",
+    "tool_log",
+    "request_difficulty",
+    "previous_difficulty",
+    "difficulty",
+    "cumulative_token_usage",
+    "message",
+    "warmup_block_num",
+]
+
+
+@MANY
+@pytest.mark.parametrize("style", ["DIRECT", "MARKDOWN", "MD_DIALOG"])
+def test_what_a_chat_log_keeps_of_a_raised_difficulty(statek_app, facts, style):
+    metadata = {"MODEL": "L:a/b,M:c/d,H:e/f", "DEFAULT_DIFFICULTY": "L", "CHAT_STYLE": style}
+    agent = DialogAgent(send, tools=[work, give_up], role="clerk", _metadata=metadata)
+    agent.update_system_prompt("You count.")
+    job = create_new_job(agent, warmup_code="print('warm')")
+    job.push_user_message("hello")
+    job.panic()
+    job.push_user_message("please")
+    statek_app.at(0, lambda: job.send_notification("news"))
+    end = text("bye") if style == "DIRECT" else "exit('bye')"
+    statek_app.script(clerk=[tool_call("work"), tool_call("give_up"), end, end])
+    statek_app.run()
+    job.send_notification("more")
+    facts["log"] = [
+        item
+        if isinstance(item, str)
+        else [type(item).__name__, {name: str(getattr(item, name, "none")) for name in NAMES}]
+        for item in job.chat_log
+    ]
+    facts["notifications"] = [[call, item.message] for call, item in job.iter_notification_log_items()]
+    facts["last"] = type(job.last_chat_log_item).__name__
+    facts["granted"] = [job.difficulty_token_extension, str(job.get_current_difficulty())]
+    statek_app.script(clerk=[end])
+    statek_app.run()
+    facts["models"] = [request.model for request in statek_app.requests]

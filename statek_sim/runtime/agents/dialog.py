@@ -260,9 +260,5 @@ class LoggedJob(Protocol):
         """Return the agent's prompt, filled with the job's parameters."""
 
     @property
-    def raised_at(self) -> list[int]:
-        """The chat log's length at each difficulty increase."""
-
-    @property
     def console_pos(self) -> int:
         """The console's length."""

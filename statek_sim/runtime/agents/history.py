@@ -253,12 +253,8 @@ def notification_call_id(job: LoggedJob, index: int) -> str:
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
-    """Return an item's number for the ids of synthetic tool calls.
-
-    A dialog's first message does not count, but a difficulty increase does.
-    """
-    raised = sum(position <= index for position in job.raised_at)
-    return index + raised - isinstance(job.chat_log[0], str)
+    """Return an item's number for the ids of synthetic tool calls; a dialog's first message does not count."""
+    return index - isinstance(job.chat_log[0], str)
 
 
 def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:

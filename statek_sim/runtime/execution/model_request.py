@@ -224,6 +224,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
             llm_reasoning_payload=Reasoning(provider.casefold(), reply.reasoning)
             if reply.reasoning
             else None,
+            request_difficulty=job.raised_difficulty,
         )
     )
     services.trace.passed("reply stored", job.id)

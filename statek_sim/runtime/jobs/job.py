@@ -14,7 +14,7 @@ from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.jobs.job_log import JobLog, Keeping
 from statek_sim.runtime.jobs.lifecycle import Difficulty, Inbox, Life
 from statek_sim.runtime.state.access import StoredObject, member
-from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, job_members
+from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, DifficultyChangeLogItem, job_members
 from statek_sim.runtime.state.context import Host, bound_context, current, reset_context, set_context
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import HandlerList
@@ -170,15 +170,18 @@ class Job(StoredObject):
         return self.difficulty
 
     @property
-    def raised_at(self) -> list[int]:
-        """The chat log's length at each difficulty increase; from 1.4.1, STATEK logs the increases."""
-        return self._difficulty.raised_at
+    def raised_difficulty(self) -> Any:
+        """The difficulty after an increase, else None."""
+        return self.get_current_difficulty() if self._difficulty.is_raised else None
 
     def panic(self) -> None:
         """Raise the difficulty by one level; from 1.4.1, this extends the token limit by the usage so far."""
-        tokens, host = self.approx_token_usage, self.host
-        granted = tokens if host.profile.difficulty_extends_tokens else None
-        level = self._difficulty.rise(granted, len(self.chat_log))
+        before, tokens, host = self.get_current_difficulty(), self.approx_token_usage, self.host
+        extends = host.profile.difficulty_extends_tokens
+        level = self._difficulty.rise(tokens if extends else 0)
+        if extends:
+            now = self.get_current_difficulty()
+            self.log(DifficultyChangeLogItem(self.console_pos, host.timestamp(), before, now, tokens))
         host.trace.add(events.DifficultyRaised(host.clock.now(), self.id, level, tokens))
 
     def log(self, item: ChatItem) -> None:

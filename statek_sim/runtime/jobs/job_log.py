@@ -7,7 +7,14 @@ from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.runtime.state.access import attribute, ended_in
-from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, LLM_LogItem, UserLogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_log import (
+    ChatItem,
+    CodeBlock,
+    DifficultyChangeLogItem,
+    LLM_LogItem,
+    UserLogItem,
+    WarmupLogItem,
+)
 from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import Error, ErrorKind, PyEnv
@@ -37,7 +44,8 @@ class JobLog:
     @property
     def last(self) -> ChatItem | None:
         """The newest item in the chat log, or None."""
-        return self.items[-1] if self.items else None
+        log = (item for item in reversed(self.items) if not isinstance(item, DifficultyChangeLogItem))
+        return next(log, None)
 
     @property
     def last_response(self) -> str | CodeBlock | None:

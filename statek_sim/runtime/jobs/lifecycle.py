@@ -89,14 +89,13 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 class Difficulty:
     """A job's difficulty: the level from the definition or the settings, and later increases."""
 
-    __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
+    __slots__ = ("_default", "_job_def", "_raised", "token_extension")
 
     def __init__(self, job_def: JobDef, default: str) -> None:
         self._job_def = job_def
         self._default = default
         self._raised: str | None = None
         self.token_extension = 0
-        self.raised_at: list[int] = []
 
     @property
     def level(self) -> str:
@@ -105,18 +104,21 @@ class Difficulty:
         name = (configured or self._default).upper()
         return next((level for level in LEVELS if level.startswith(name)), name)
 
-    def rise(self, tokens: int | None, log_length: int) -> str:
-        """Increase the level by one, extend the token limit by `tokens` if given, and return the new level.
+    @property
+    def is_raised(self) -> bool:
+        """Whether the level was ever increased."""
+        return self._raised is not None
 
-        `log_length` is the chat log's length. Raises RuntimeError if the level is already HIGH.
+    def rise(self, tokens: int) -> str:
+        """Increase the level by one, extend the token limit by `tokens`, and return the new level.
+
+        Raises RuntimeError if the level is already HIGH.
         """
         current = self.level
         if current == LEVELS[-1]:
             raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
         self._raised = LEVELS[LEVELS.index(current) + 1]
-        if tokens is not None:
-            self.token_extension += tokens
-            self.raised_at.append(log_length)
+        self.token_extension += tokens
         return self._raised
 
 

@@ -97,14 +97,14 @@ def job_members(
             "parent_job": job.parent_job,
             "job_status": SOMETHING,
             "py_env": job.py_env,
-            "chat_log": [*job.chat_log, *(job.raised_at if _newest() else ())],
+            "chat_log": list(job.chat_log),
             "awaited_result": job.awaited_result,
             "next_instr_num": job.next_instr_num,
             "warmup_block_num": job.warmup_block_num,
             "error": job.error,
             "created_at": job.created_at,
             "error_handlers": list(job.error_handlers),
-            "_Job__last_difficulty": SOMETHING if job.raised_at else None,
+            "_Job__last_difficulty": (job.raised_difficulty and SOMETHING) if _newest() else None,
             "usage": job.usage,
             "num_completions": job.num_completions,
             "_Job__ext_ref": None,
@@ -153,7 +153,8 @@ def reply_members(item: Any, shows: Shows) -> dict[str, object]:
         "llm_reasoning_payload": item.llm_reasoning_payload,
     }
     if _newest():
-        members |= {"request_difficulty": None, "cumulative_token_usage": item.cumulative_token_usage}
+        members["request_difficulty"] = item.request_difficulty and SOMETHING
+        members["cumulative_token_usage"] = item.cumulative_token_usage
     return shown_members(members, shows)
 
 
@@ -240,7 +241,7 @@ class LLM_LogItem(Executed):  # noqa: N801  # STATEK's own name
     errors: int = 0
     cumulative_token_usage: int | None = None
     llm_reasoning_payload: Reasoning | None = None
-    request_difficulty: None = None
+    request_difficulty: object = None
 
     __store_members__ = reply_members
 
@@ -313,6 +314,19 @@ class NotificationLogItem:
         return f"NotificationLogItem(message={self.message!r})"
 
 
+@recorded(*_CONSOLE, "previous_difficulty", "difficulty", "cumulative_token_usage")
+@dataclass(slots=True)
+class DifficultyChangeLogItem:
+    """An increase of the job's difficulty (from 1.4.1), which the conversation does not show."""
+
+    console_pos: int
+    timestamp: datetime
+    previous_difficulty: object
+    difficulty: object
+    cumulative_token_usage: int
+    tool_log: None = None
+
+
 ExecutionItem = WarmupLogItem | LLM_LogItem
 """The items that ran code or tools."""
 
@@ -331,5 +345,5 @@ CONSOLE_ITEMS: Final = (
 )
 """The classes in `ConsoleItem`, for `isinstance` (checking a tuple is three times faster than a union)."""
 
-ChatItem = str | UserLogItem | ConsoleItem
+ChatItem = str | UserLogItem | ConsoleItem | DifficultyChangeLogItem
 """The items that a chat log may contain; a str is the first message of a dialog."""

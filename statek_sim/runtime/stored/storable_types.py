@@ -58,8 +58,8 @@ HOMES: Final[Mapping[str, str]] = {
         "agents.message_dispatcher": "MessageDispatcher",
         "agents.researcher": "Researcher",
         "executors.chat_log_item": (
-            "LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError UserLogItem "
-            "WarmupLogItem"
+            "DifficultyChangeLogItem LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem "
+            "ToolError UserLogItem WarmupLogItem"
         ),
         "executors.job": "Job JobDef JobDefError",
         "executors.llm_usage": "LLM_Usage",
