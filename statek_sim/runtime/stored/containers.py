@@ -695,8 +695,21 @@ def _equal(found: Value, item: Value) -> bool:
 
 
 def _looked_up_plain(key: Value) -> Value:
-    """Return the key to look up. A function is never found, because dbzero reads it as a new object each time."""
+    """Return the key to look up; raises RuntimeError for a type that dbzero cannot store.
+
+    A function is never found, because dbzero reads it as a new object each time.
+    """
+    _refuse_unsupported(key)
     return object() if isinstance(key, FunctionType) else _plain_key(key)
+
+
+def _refuse_unsupported(key: Value) -> None:
+    kind: type = type(key)
+    if kind_of(kind) is Kind.REFUSED:
+        raise refusal(key)
+    if isinstance(key, tuple):
+        for item in key:
+            _refuse_unsupported(item)
 
 
 def _plain_key(key: Value) -> Value:
@@ -887,6 +900,7 @@ class Set(_Members):
 
         Raises KeyError if there is none. A negative integer is removed, and raises OverflowError.
         """
+        _refuse_unsupported(item)
         if self._items.pop(_plain_key(item), self) is self:
             raise KeyError("Element not found")
         _looked_up(item)
