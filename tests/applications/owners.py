@@ -21,6 +21,7 @@ from statek import (
     tool,
 )
 from statek.agents import SupervisedAgent
+from statek.chat_style import ChatStyle
 from statek.exceptions import FutureError
 from statek.executors.job import Job, JobStatus
 from statek.future import FutureResult, get_all_future, get_any_future, temporal
@@ -29,7 +30,7 @@ from statek.system import brief, panic
 from statek.task import delegate_task
 from statek.testing import statek_context
 
-from statek_sim import text, tool_call
+from statek_sim import text, tool_call, tool_calls
 
 Stage = db0.enum("Stage", ["PACKED", "SENT"])
 
@@ -134,6 +135,30 @@ def test_tools_called_by_hand(statek_app, facts, capsys):
     for name, call in calls.items():
         facts.attempt(name, call)
         facts[f"{name}, printed"] = capsys.readouterr().out
+
+
+@WIDE
+def test_tool_calls_in_replies(statek_app, facts):
+    statek_app.script(
+        worker=[
+            tool_calls(tool_call("names"), tool_call("python_cli", code="print(1)"), tool_call("names")),
+            tool_calls(tool_call("names"), text="Only this."),
+            tool_call("python_cli", code="exit(2)"),
+        ]
+    )
+    made = agent("worker", names, LLM_TOOLS_SCOPE="APPLICATION +python_cli")
+    job = statek_app.create_job(made)
+    job.job_def.set_chat_style(ChatStyle.DIRECT)
+    statek_app.run()
+    for number, item in enumerate(job.chat_log):
+        block = item.llm_resp
+        facts[f"reply {number}"] = {
+            "regular": [call.func_name for call in block.get_regular_tool_calls() or ()],
+            "cli": [call.kwargs["code"] for call in block.get_cli_tool_calls() or ()],
+            "none": [block.get_regular_tool_calls() is None, block.get_cli_tool_calls() is None],
+            "chosen": block.get_tool_calls(lambda call: call.func_name == "nothing"),
+            "places": [block.get_tool_call_id(call) for call in block.tool_calls],
+        }
 
 
 @WIDE

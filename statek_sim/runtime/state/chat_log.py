@@ -7,7 +7,7 @@ displayed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -78,7 +78,23 @@ class CodeBlock:
     @property
     def cli_calls(self) -> tuple[CallSpec, ...]:
         """The `python_cli` calls, in order."""
-        return tuple(call for call in self.tool_calls if call.func_name == PYTHON_CLI)
+        return tuple(self.get_cli_tool_calls() or ())
+
+    def get_tool_calls(self, filter_fn: Callable[[CallSpec], object]) -> list[CallSpec] | None:
+        """Return the calls for which `filter_fn` returns a true value, or None if there are none."""
+        return [call for call in self.tool_calls if filter_fn(call)] or None
+
+    def get_cli_tool_calls(self) -> list[CallSpec] | None:
+        """Return the `python_cli` calls, or None if there are none."""
+        return self.get_tool_calls(lambda call: call.func_name == PYTHON_CLI)
+
+    def get_regular_tool_calls(self) -> list[CallSpec] | None:
+        """Return all calls except those of `python_cli`, or None if there are none."""
+        return self.get_tool_calls(lambda call: call.func_name != PYTHON_CLI)
+
+    def get_tool_call_id(self, call_spec: CallSpec) -> int | None:
+        """Return the position of a call, or None if it is not one of this block's."""
+        return next((place for place, call in enumerate(self.tool_calls) if call is call_spec), None)
 
     @property
     def hidden(self) -> bool:
