@@ -112,7 +112,7 @@ def test_a_job_that_would_outlive_its_script_goes_at_least_that_far() -> None:
 
 def test_a_harness_on_tokens_refuses_a_job_that_does_not_know_them() -> None:
     harness = BasisHarness(LLM_Harness(1, 1, 1, 1), UsageBasis.MEASURED)
-    with pytest.raises(TypeError, match="has no token usage"):
+    with pytest.raises(TypeError, match="which this limit needs"):
         harness.check_after_step(SimpleNamespace(num_completions=0, difficulty_token_extension=0))
 
 

@@ -158,7 +158,9 @@ def test_a_preset_file_is_looked_for_where_the_command_runs(
 
 
 def test_an_unknown_preset_is_bad_input(scenarios: tuple[Scenario, ...]) -> None:
-    with pytest.raises(BadInput, match=r"^preset 'bath': no such file, .* Did you mean 'batch'\?$"):
+    with pytest.raises(
+        BadInput, match=r"^preset 'bath': no such file or built-in preset; .* Did you mean 'batch'\?$"
+    ):
         run_one(scenarios[0], "docs", preset="bath")
 
 
