@@ -58,6 +58,9 @@ class Profile:
     internal_tools_offered: bool
     """Whether tools whose name starts with `_` are offered to the provider (before 1.3.0). Behaviour 0.1."""
 
+    subtasks_get_context: bool
+    """Whether subtask functions are passed `_local_context` among their keywords (before 1.3.0). Behaviour 0.1."""
+
     difficulty_extends_tokens: bool
     """Whether raising the difficulty extends the token limit by the usage so far (from 1.4.1). Behaviour 4.3."""
 
@@ -112,6 +115,7 @@ V1_2: Final = Profile(
     notifications_before_request=False,
     notification_takes_console_position="queued",
     internal_tools_offered=True,
+    subtasks_get_context=True,
     difficulty_extends_tokens=False,
     latest_input_is_bound=False,
     union_hints_in_schema=False,
@@ -146,6 +150,7 @@ V1_4: Final = Profile(
     notifications_before_request=True,
     notification_takes_console_position="delivered",
     internal_tools_offered=False,
+    subtasks_get_context=False,
     difficulty_extends_tokens=True,
     latest_input_is_bound=True,
     union_hints_in_schema=True,

@@ -32,11 +32,6 @@ SHOWN: Final = ("main.console", "requests")
 
 DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference(
-        "locals_for_tools",
-        SHOWN,
-        "in restricted mode code's tools get a `_local_context` without the job's names in STATEK; ours has them",
-    ),
-    Difference(
         "sandbox_more",
         (*SHOWN, "main.exceptions"),
         "STATEK lets `str.format` read attributes that its policy refuses to code; ours refuses them there too",

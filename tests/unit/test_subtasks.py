@@ -12,7 +12,9 @@ from statek_sim.jobs import (
     complete_sub_task,
     create_sub_task,
     get_current_job,
+    subtask,
 )
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job, job_context
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import SubtaskCompleted
@@ -141,3 +143,30 @@ def test_a_child_reports_from_its_own_code_and_the_parent_reads_the_result() -> 
     parent = runtime.create_job(Agent("parent", tools=[delegate]))
     runtime.run()
     assert parent.py_env.exit_status == "forty-two"
+
+
+@pytest.mark.parametrize(
+    ("profile", "printed"),
+    [
+        ("1.2.5", "TypeError: SubTaskHandler.__init__() got an unexpected keyword argument '_local_context'"),
+        ("1.2", "TypeError: SubTaskHandler.__init__() got an unexpected keyword argument '_local_context'"),
+        ("1.4", "[]"),
+    ],
+)
+def test_before_1_3_a_subtask_that_passes_its_keywords_on_fails(profile: str, printed: str) -> None:
+    child = Agent("child")
+
+    @subtask
+    def assign(**kwargs: object) -> SubTaskHandler:
+        """Assign work."""
+        print(sorted(kwargs))
+        return create_sub_task(current_runtime().create_job(child), **kwargs)  # type: ignore[arg-type]
+
+    runtime = Runtime(
+        ScriptedLLM({"boss": [code("assign(id='a')"), code("exit(1)")], "child": [code("exit(2)")]}),
+        harness=UNLIMITED,
+        profile=profile,
+    )
+    job = runtime.create_job(Agent("boss", tools=[assign]))
+    runtime.run()
+    assert printed in job.console

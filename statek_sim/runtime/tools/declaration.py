@@ -288,17 +288,22 @@ def accepts_local_context(function: Callable[..., object]) -> bool:
     return any(p.kind == inspect.Parameter.VAR_KEYWORD or p.name == "_local_context" for p in parameters)
 
 
+def _subtasks_get_context() -> bool:
+    job: CurrentJob | None = current("job")
+    return job is not None and job.host.profile.subtasks_get_context
+
+
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the wrapper through which agent code calls `function`: it passes the workspace as `_local_context`."""
     if isinstance(function, FunctionType) and function in INJECTED:
         return function
-    wanted = accepts_local_context(function)
+    wanted, is_subtask = accepts_local_context(function), hasattr(function, "__is_subtask__")
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "_local_context" in kwargs:
             raise RuntimeError("_local_context is already set")
-        if not wanted:
+        if not wanted and not (is_subtask and _subtasks_get_context()):
             return function(*args, **kwargs)
         execution = current_execution()
         kwargs["_local_context"] = {} if execution is None else dict(execution.passed)
