@@ -100,7 +100,7 @@ class DeviationPlan:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
         self.kills = {place: self.kills[place] for place in saved["kills"]}
         self.faults = {place: self.faults[place] for place in saved["faults"]}
         self._firsts = {number: self._firsts[number] for number in saved["firsts"]}

@@ -368,5 +368,5 @@ class Deviations:
 
 
 def killed_after(place: Place) -> str:
-    """Return the trace's text for a worker that was killed at this position."""
+    """Return the text that the trace records for a worker killed at this position."""
     return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")

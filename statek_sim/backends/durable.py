@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 
 
 def _died(_place: Place) -> str:
-    """Return the trace's text for a worker whose process ended."""
+    """Return the text that the trace records for a worker whose process ended."""
     return "its process died"
 
 
@@ -34,8 +34,8 @@ class DurableRun:
 
     Without `stored` state, the run starts at the beginning. Otherwise it resumes: the previous process's
     worker counts as dead, and a new worker starts `restart` virtual seconds after the last commit. `reason`
-    returns the trace's text for that death. `first_run` has the uninterrupted run's replies, which an
-    explorer passes. `watch` is called at every point where the worker may die, after the commit.
+    returns the text that the trace records for that death. `first_run` has the uninterrupted run's replies,
+    which an explorer passes. `watch` is called at every point where the worker may die, after the commit.
     """
 
     def __init__(

@@ -303,7 +303,7 @@ class Beside(Protocol):
         """Return the state that a new process needs in addition to the runtime."""
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
 
 
 class KeptRuntime:
@@ -468,6 +468,6 @@ class UndeliveredReplies:
         return [(job, reply.body, reply.latency) for job, reply in self._pending.items()]
 
     def resume(self, saved: list[tuple[str, bytes, float]]) -> None:
-        """Restore the answers returned by `saved` in the previous process."""
+        """Restore the answers saved by the previous process."""
         self._undelivered = {job: RawReply(body, latency) for job, body, latency in saved}
         self._pending = dict(self._undelivered)

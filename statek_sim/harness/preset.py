@@ -28,7 +28,7 @@ MAX_BYTES: Final = 1_000_000
 """Maximum preset file size in bytes; real presets have only a few lines."""
 
 MOST_BLANKS: Final = 1_000
-"""Maximum consecutive blanks in a preset file; the parser takes quadratic time in their number."""
+"""Maximum consecutive blanks in a preset file; parsing them takes quadratic time."""
 _BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400

@@ -122,7 +122,7 @@ class Store:
         }
 
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
-        """Restore the state returned by `saved` in another process; `tag_of(number)` returns an object as a tag."""
+        """Restore the state saved by another process; `tag_of(number)` returns an object as a tag."""
         self._next = max(self._next, saved["next"])
         self.texts.update(saved["texts"])
         self.deleted.update((number, name) for number, name in saved["deleted"])

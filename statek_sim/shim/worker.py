@@ -182,5 +182,5 @@ class StoredObjects:
         return current_store().saved()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the singletons, tags and member names returned by `saved` in another process."""
+        """Restore the singletons, tags and member names saved by another process."""
         current_store().resume(saved, Tag)

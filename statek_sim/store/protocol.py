@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput, BadStore, Fenced, Held, NoSuchRun
 from statek_sim.values import JSON
 
 LEASE: Final = 60.0
-"""Seconds after which a silent worker loses its run; every commit and renewal restarts this time."""
+"""Seconds after which a silent worker loses its run; every commit and renewal restarts the countdown."""
 
 Kind = Literal["jobs", "session"]
 """A run's kind: reference runtime jobs, or an agent session. Names are unique in a store across kinds."""

@@ -58,7 +58,7 @@ class Recorder:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
     def remember(self, events_before: Iterable[Mapping[str, JSON]]) -> None:
-        """Put the events that the previous process did not report before this process's events."""
+        """Prepend the events that the previous process did not report."""
         self.events[:0] = map(event_of, events_before)
 
     def taken(self) -> list[JSON]:

@@ -45,7 +45,7 @@ DEADLINE: Final = 60.0
 """Real seconds after which a scenario's process is killed."""
 
 EXCHANGES_DEADLINE: Final = 3600.0
-"""Real seconds for a scenario whose requests go to a real model, which takes longer."""
+"""The same deadline for a scenario whose requests go to a real model, which takes longer."""
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _START: Final = (

@@ -106,7 +106,7 @@ class HistoryProjection:
         }
 
     def resume(self, saved: Mapping[str, Any], meter: MessageMeter) -> None:
-        """Restore the state returned by `in_pieces` in another process."""
+        """Restore the state saved by another process."""
         sent = saved["sent"]
         self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
         self._sent = None if sent is None else [json.loads(message) for message in sent]

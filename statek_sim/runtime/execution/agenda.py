@@ -135,7 +135,7 @@ class AgentLoop:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
         self.definition = saved["definition"]
         self._at, self._shortest, self._started = saved["at_once"]
         self._starting = [self._jobs[name] for name in saved["starting"]]

@@ -135,7 +135,7 @@ class Rounds(Generic[J]):
         return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
         self._seq, self._round = saved["seq"], saved["round"]
         self._created = {name: number for number, name in enumerate(saved["created"])}
         for _ in range(saved["drawn"]):
@@ -221,7 +221,7 @@ class WaitingRoom:
         }
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the waits returned by `saved` in another process."""
+        """Restore the waits saved by another process."""
         for name in saved["jobs"]:
             self.add(jobs[name])
         self._entering = {name: jobs[name] for name in saved["entering"]}

@@ -107,7 +107,7 @@ class JobBook:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
         self.jobs.update((job.id, job) for job in saved["jobs"])
         self._definitions.resume(saved["definitions"])
         self._ids.resume(saved["ids"])

@@ -402,7 +402,7 @@ class StepsInFlight:
         return {"begun": self._begun, "in_flight": [*self._steps]}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the state returned by `saved` in another process, whose steps in flight are lost."""
+        """Restore the state saved by another process, whose steps in flight are lost."""
         self._begun = saved["begun"]
         for name in saved["in_flight"]:
             jobs[name].history.step_lost()

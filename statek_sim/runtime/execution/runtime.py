@@ -304,7 +304,7 @@ class Runtime:
         }
 
     def resume(self, saved: Mapping[str, Any], trace: Iterable[Event]) -> None:
-        """Restore the state returned by `saved` in another process, which had recorded the events `trace`.
+        """Restore the state saved by another process, which had recorded the events `trace`.
 
         The loops must already have been added.
         """

@@ -253,7 +253,7 @@ class Scheduler:
         return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._in_flight.saved()}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the state returned by `saved` in another process."""
+        """Restore the state saved by another process."""
         self.alive = saved["alive"]
         self._rounds.resume(saved["rounds"])
         self._in_flight.resume(saved["flights"], jobs)

@@ -150,7 +150,7 @@ class Members:
         return tuple(map(tuple, (self.names, *self._by_kind)))
 
     def resume(self, names: Iterable[str], packed: Iterable[str], others: Iterable[str]) -> None:
-        """Restore the names returned by `saved` in another process."""
+        """Restore the names saved by another process."""
         self.names, self._by_kind = dict.fromkeys(names), (dict.fromkeys(packed), dict.fromkeys(others))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""Tools and how models see them: declaration, wire text, scope, and futures in arguments."""
+"""Tools and how models see them: declaration, documentation, specification, and futures in arguments."""
