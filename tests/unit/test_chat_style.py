@@ -13,7 +13,7 @@ def test_a_style_is_found_in_any_letter_case() -> None:
 
 def test_a_misspelt_style_gets_a_suggestion() -> None:
     expected = (
-        r"^unknown chat style 'markdwn', expected one of CONSOLE, MARKDOWN, MD_DIALOG, DIRECT\. "
+        r"^unknown chat style 'markdwn'; expected one of CONSOLE, MARKDOWN, MD_DIALOG, DIRECT\. "
         r"Did you mean 'MARKDOWN'\?$"
     )
     with pytest.raises(BadSetting, match=expected):
@@ -21,5 +21,5 @@ def test_a_misspelt_style_gets_a_suggestion() -> None:
 
 
 def test_a_name_like_no_style_gets_the_list_only() -> None:
-    with pytest.raises(BadSetting, match=r"^unknown chat style 'xyz', expected one of [A-Z_, ]+\.$"):
+    with pytest.raises(BadSetting, match=r"^unknown chat style 'xyz'; expected one of [A-Z_, ]+\.$"):
         parse_chat_style("xyz")
