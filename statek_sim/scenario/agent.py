@@ -68,13 +68,13 @@ class OfferText(Part):
 
 
 class StepText(PartOrText):
-    """One step of the workflow; a plain string is a required step with this tool."""
+    """A step in the workflow; a plain string is a required step with this tool."""
 
     text_key = "tool"
 
     tool: str = Field(description="The tool that must succeed.")
     times: Positive = key(1, "How often the tool must succeed.")
-    required: bool = key(True, "Whether the final answer requires it.")
+    required: bool = key(True, "Whether the final answer requires this step.")
     after: Items[str] = key((), "Tools that must have succeeded before.")
 
     model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that must succeed."))
@@ -109,7 +109,7 @@ class BudgetText(Part):
     )
 
     model_prices: Mapping[str, PricesText] = key(
-        {}, "Prices of other models that the run calls, such as judges or a summarizer, by name."
+        {}, "Prices of other models that the run calls, such as judges or a summarizer, keyed by name."
     )
 
     @model_validator(mode="after")
@@ -142,7 +142,7 @@ class ContextText(Part):
     )
     keep: Count = key(4, "Number of newest turns that stay unchanged as long as possible.")
     pinned: Items[Annotated[str, Field(min_length=1)]] = key(
-        (), "Messages that contain one of these texts are never changed."
+        (), "Messages that contain one of these strings are never changed."
     )
     steps: Items[CompactionStepName] = key(
         COMPACTION_STEP_NAMES, "The compaction steps, in order.", min_length=1
@@ -166,7 +166,7 @@ class ContextText(Part):
 
 
 class ApprovalText(PartOrText):
-    """The question for a person before a call; a plain string is the question."""
+    """The question that a person must answer before a call; a plain string is the question."""
 
     text_key = "question"
 
@@ -179,9 +179,9 @@ class ApprovalText(PartOrText):
 
 
 class GuardText(PartOrText):
-    """One guard: a shipped one by name with its settings, your own, or those in a TOML file.
+    """A built-in guard with its settings, your own guard, or the guards in a TOML file.
 
-    A plain string is the name of a shipped guard, or `module:attribute`.
+    A plain string is the name of a built-in guard, or `module:attribute`.
     """
 
     text_key = "guard"
@@ -209,7 +209,7 @@ class GuardText(PartOrText):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """A shipped guard's name and settings, as in a TOML file."""
+        """A built-in guard's name and settings, as in a TOML file."""
         return {"guard": self.guard, **(self.model_extra or {})}
 
 
@@ -243,7 +243,7 @@ class LevelText(Part):
 
 
 class SlotsText(Part):
-    """How many runs can use a model at the same time, and which is next (agent document §9)."""
+    """How many runs can use a model at the same time, and which one goes next (agent document §9)."""
 
     slots: Positive = key(1, "Number of runs that can work at the same time.")
     waiting: Count | None = key(50, "Maximum number of waiting runs; null: no limit.")
@@ -265,7 +265,9 @@ class EscalationText(Part):
     """Escalation if a task is not solved (harness document §5)."""
 
     levels: Items[LevelText] = Field(min_length=1, description="The levels, in order.")
-    contains: Items[Annotated[str, Field(min_length=1)]] = key((), "Texts that a good answer must contain.")
+    contains: Items[Annotated[str, Field(min_length=1)]] = key(
+        (), "Strings that a correct answer must contain."
+    )
     checks: Items[CallableName] = key(
         (), "Functions that check answers, as `module:attribute`, called with the task and the answer."
     )
@@ -321,7 +323,9 @@ class ToolResultText(Part):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_END})
 
-    result: JsonValue = key(None, "The result; {$argument: NAME} and {$state: KEY} are replaced by values.")
+    result: JsonValue = key(
+        None, "The result; {$argument: NAME} and {$state: KEY} are replaced by their values."
+    )
     error: str = key("", "The exception to raise, as `Type: message` or a message.")
     takes: Seconds = key(0.0, "Virtual seconds before the result.")
     when: dict[str, JsonValue] | None = key(
@@ -363,8 +367,8 @@ class ToolText(Part):
     within: Seconds | None = key(None, "With `asks`: virtual seconds for the answer; null: no limit.")
     after_crash: Literal["ask", "again", "happened", "did_not_happen"] = key(
         "ask",
-        "What to do if the process died during a call: ask a person; call the tool again; "
-        "or assume that the tool's own check found that the call happened, with its result, or did not.",
+        "What to do if the process died during a call: ask a person; call the tool again; or act as if "
+        "the tool's own check had found that the call happened (with its result) or did not happen.",
     )
 
     @model_validator(mode="after")
@@ -384,7 +388,7 @@ class ToolText(Part):
 class ServerText(Part):
     """An MCP server for tools with `server: NAME`: its tool list, faults and timeout.
 
-    Without it, these tools are registered like any others, under their full names.
+    If no such server is declared, these tools are registered like any others, under their full names.
     """
 
     listed: Items[str] | None = key(

@@ -63,14 +63,14 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield findings about an offer's conditions: unknown task types, and empty lists of tags."""
+    """Yield findings about an offer's conditions: unknown task types, and empty tag lists."""
     offer = agent.offer
     if offer.task is not None:
         yield from known_name((*at, "task"), offer.task, scenario.task_types, "task type")
     for key in ("all_tags", "any_tag"):
         if getattr(offer, key) == ():
             here: Keypath = (*at, key)
-            problem = "an empty list of tags selects nothing; remove the filter to offer every tool"
+            problem = "an empty tag list selects nothing; remove the filter to offer every tool"
             yield Finding(here, f"{dotted(here)}: {problem}")
 
 
@@ -225,7 +225,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
-    """Yield findings about unknown shipped guards and invalid settings."""
+    """Yield findings about unknown built-in guards and invalid settings."""
     for position, text in enumerate(harness.guards):
         here = (*at, position)
         if text.is_own or text.file:

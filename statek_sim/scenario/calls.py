@@ -119,8 +119,8 @@ class OrderedCalls(Part):
     calls: Items[CallExpect] = Field(description="The calls.")
     order: Order = Field(
         default="exact",
-        description="`exact`: these and no others. `subsequence`: in this order, with others in between. "
-        "`any`: each once, in any order, with others.",
+        description="`exact`: these and no others. `subsequence`: in this order, possibly with others in between. "
+        "`any`: each once, in any order, possibly with others.",
     )
 
 
@@ -135,7 +135,7 @@ CallsExpect = Annotated[
 
 
 class WithinExpect(Part):
-    """A job's budget; tokens are those reported, or measured for requests without a report."""
+    """A job's budget; tokens are those reported by the provider, or measured if it reports none."""
 
     tokens: Count | None = Field(default=None, description="Maximum number of tokens.")
     turns: Count | None = Field(default=None, description="Maximum number of model answers.")

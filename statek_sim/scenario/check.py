@@ -348,7 +348,7 @@ def _subtasks(scenario: ScenarioText) -> list[str]:
 
 
 def _mentions(scenario: ScenarioText, name: str) -> bool:
-    """Return whether code or a tool call in the scenario contains `name`, and so may create such a thing."""
+    """Return whether code or a tool call in the scenario contains `name`, and so may create a thing with that name."""
     warmups = [job.warmup for job in scenario.jobs.values()]
     warmups += [agent.warmup for agent in scenario.agents.values()]
     if any(name in warmup for warmup in warmups if warmup is not None):

@@ -175,12 +175,14 @@ class Deviation(Part):
         "Like `kill`, but the store is restored to `to_event`: later commits are lost, but actions "
         "outside the store are not.",
     )
-    silent: Count = key(0, "The worker dies only after this many more durable changes that are not events.")
+    silent: Count = key(
+        0, "The worker dies only after this many further durable changes that are not events."
+    )
     restart: Seconds | None = key(RESTART, "Virtual seconds until a new worker starts; null: never.")
     what: str = key("", "The last action before the deviation, for information only.")
     to_event: Count = key(0, "The event after which the store was last committed.")
 
-    fault: Fault = key("429", "A request fails like this before it gets its reply.")
+    fault: Fault = key("429", "A request fails in this way before it gets its reply.")
     job: Name | None = key(None, "The job that makes the request.")
     reply: Positive = key(1, "Which of the job's replies, starting from 1.")
 
@@ -209,7 +211,7 @@ class Deviation(Part):
         return self
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        """Yield the fields that the file gives; fields of other actions have no meaning."""
+        """Yield the fields given in the file; fields for other actions have no meaning."""
         return ((name, value) for name, value in super().__repr_args__() if name in self.model_fields_set)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Expectations in a scenario. Only keys that the file gives are checked: use `part.said(key)`, not defaults."""
+"""Expectations in a scenario. Only keys given in the file are checked: use `part.said(key)`, not defaults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ StopReason = Literal[
 
 
 class ConsoleExpect(Part):
-    """Partial expectations for a job's console."""
+    """Expectations for parts of a job's console."""
 
     contains: Items[str] = key((), "Each of these appears in a line.")
     excludes: Items[str] = key((), "None of these appears in any line.")
@@ -37,7 +37,7 @@ class ConsoleExpect(Part):
 
 
 class HistoryExpect(Part):
-    """Partial expectations for the messages in a job's last request."""
+    """Expectations for parts of the messages in a job's last request."""
 
     roles: Items[str] = key((), "The messages' roles, in order.")
     contains: Items[str] = key((), "Each of these appears in a message's content.")
@@ -119,7 +119,7 @@ class JobExpect(Part):
     turns: Count = key(0, "LLM turns as the harness counts them.")
     exceptions: Count = key(0, "Total number of exceptions in LLM turns.")
     streak: Count = key(0, "Longest run of failing LLM turns.")
-    completions: Count | None = key(None, "Completed units of work; null: never completed one.")
+    completions: Count | None = key(None, "Number of completed units of work; null: none was ever completed.")
     steps: Count = key(0, "Job steps.")
     console: Console = key((), "The console's lines, or conditions on them.")
     locals: dict[str, JsonValue] = key(
@@ -223,7 +223,7 @@ class MetricsExpect(Part):
     completion_rate: float | None = key(None, "Fraction of finished tasks that were completed.")
     escalation_rate: float | None = key(None, "Escalated tasks per finished task.")
     checkpoint_restores: float | None = key(None, "Runs resumed from a checkpoint.")
-    guard_blocks_per_task: float | None = key(None, "Texts blocked by guards per finished task.")
+    guard_blocks_per_task: float | None = key(None, "Guard blocks per finished task.")
     step_latency_p95: float | None = key(None, "95th percentile of step latency, in seconds.")
 
 
@@ -234,7 +234,7 @@ class Expect(Part):
     idle: bool = key(False, "The run ended with jobs still waiting.")
     jobs: dict[str, JobExpect] = key(dict, "Expectations by job name.")
     world: WorldExpect = key(WorldExpect, "Expectations for the world.")
-    claims_leaked: Count = key(0, "Items still claimed even though every job is DONE.")
+    claims_leaked: Count = key(0, "Number of items still claimed even though every job is DONE.")
     handlers: Items[HandlerExpect] = key((), "Error handler calls in all jobs, in order.")
     usage: UsageExpect = key(UsageExpect, "The scenario's totals.")
     metrics: MetricsExpect = key(MetricsExpect, "The run's metrics.")

@@ -54,7 +54,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
 
 
 def _one_of_a_file(path: Path) -> str:
-    """Return advice for a path `FILE::ID`, which is how pytest names a scenario, or an empty string."""
+    """Return advice if the path has the form `FILE::ID` (pytest's name for a scenario), otherwise an empty string."""
     file, separator, scenario = str(path).partition("::")
     name = scenario.rpartition("/")[2].partition("[")[0]
     return (
@@ -92,7 +92,7 @@ def read(path: Path) -> SourceText | Problem:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The only YAML document in a file, None for an empty file; `digest` is the SHA-256 of its bytes."""
+    """The only YAML document in a file, or None if the file is empty; `digest` is the SHA-256 of its bytes."""
 
     root: Node | None
     digest: str
@@ -123,7 +123,7 @@ def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
 
 
 def located(path: Path, root: Node, finding: Finding) -> Problem:
-    """Return a finding as a problem with its line and column; `root` is the mapping in the file."""
+    """Return a finding as a problem with a line and column; `root` is the mapping in the file."""
     node, _ = find(root, finding.keypath)
     return Problem(path, node.line, node.column, finding.message)
 

@@ -92,7 +92,7 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files that belong to this program, and a problem for each given folder that contains others."""
+    """Return the files that belong to this program, and a problem for each given folder that contains other files."""
     foreign = [path for path in files if path not in given and not _may_hold_scenarios(path)]
     problems = []
     for folder in given:

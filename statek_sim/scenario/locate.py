@@ -1,4 +1,4 @@
-"""Pydantic's validation errors as readable findings: key path, what was wrong, what was expected."""
+"""Converts pydantic's validation errors to readable findings: key path, what was wrong, what was expected."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 
 def _meant(key: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean 'x'?` for another tool's name for a key or for a similar key, or an empty string."""
+    """Return ` Did you mean 'x'?` for another tool's name for a key, or a similar key; otherwise an empty string."""
     ours = next((own for own, words in _OUR_WORDS.items() if own in known and key.casefold() in words), None)
     return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 
@@ -208,7 +208,7 @@ def _but_got(details: ErrorDetails) -> str:
 
 
 def _keypath(loc: tuple[int | str, ...], value: JSON) -> Keypath:
-    """Return the parts of pydantic's `loc` that exist in `value`; pydantic adds the tags of unions."""
+    """Return the parts of pydantic's `loc` that exist in `value`; pydantic adds union tags."""
     keypath: list[str | int] = []
     for part in loc:
         match value:

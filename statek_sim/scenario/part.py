@@ -58,7 +58,7 @@ _MOMENT_PATTERN: Final = r"^(today|tomorrow|\d{4}-\d\d-\d\d) (\d\d:\d\d)$"
 
 
 def _seconds_until(value: object) -> object:
-    """Return the seconds from the start of a run to `tomorrow 09:00` and the like; durations as in `_seconds_of`."""
+    """Return the seconds in a duration, or from the start of a run to a time such as `tomorrow 09:00`."""
     found = re.fullmatch(_MOMENT_PATTERN, value) if isinstance(value, str) else None
     if found is None:
         return _seconds_of(value)
@@ -111,7 +111,7 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def key(default: Any, description: str, **settings: Any) -> Any:
-    """Return the field for a key that a file may omit, with its default and its description.
+    """Return the field for an optional key, with its default and its description.
 
     `default` may be a function that creates the default. `settings` are passed to `Field`.
     """
@@ -138,18 +138,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def said(self, key: str) -> bool:
-        """Return whether the file gives `key`; an explicit null counts, a default does not."""
+        """Return whether `key` is given in the file; an explicit null counts, a default does not."""
         return key in self.model_fields_set
 
     def said_items(self) -> Iterator[tuple[str, object]]:
-        """Yield the keys and values that the file gives, in field order."""
+        """Yield the keys and values given in the file, in field order."""
         for key in type(self).model_fields:
             if key in self.model_fields_set:
                 yield key, getattr(self, key)
 
 
 class PartOrText(Part):
-    """A mapping, or a string that is short for a mapping with this value under `text_key`."""
+    """A mapping, or a string as shorthand for a mapping with this value under `text_key`."""
 
     text_key: ClassVar[str]
 
@@ -165,7 +165,7 @@ def refused(message: str) -> PydanticCustomError:
 
 
 def exactly_one(part: Part, keys: Sequence[str]) -> str:
-    """Return the only one of `keys` that the file gives; raises a validation error if it gives none or several."""
+    """Return the only one of `keys` given in the file; raises a validation error if none or several are given."""
     given = [key for key in keys if part.said(key)]
     if len(given) != 1:
         raise refused(f"expected exactly one of {', '.join(keys)}; got {' and '.join(given) or 'none'}")
@@ -197,7 +197,7 @@ WORLD_KINDS: Final[tuple[WorldKind, ...]] = get_args(WorldKind)
 
 @dataclass(frozen=True, slots=True)
 class WorldReference:
-    """An object of the built-in world. `name` is empty for the queue and for the queue's own owner."""
+    """A reference to an object in the built-in world; `name` is empty for the queue and for the queue's own owner."""
 
     kind: WorldKind
     name: str = ""
@@ -205,7 +205,7 @@ class WorldReference:
 
 @dataclass(frozen=True, slots=True)
 class JobReference:
-    """A job of the scenario."""
+    """A reference to a job in the scenario."""
 
     name: str
 

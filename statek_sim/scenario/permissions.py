@@ -31,7 +31,7 @@ _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
 class RuleText(Part):
     """A rule, with exactly one of these keys; the value is a pattern.
 
-    `*` matches any text; in paths, `*` matches any text within a name, and `**` any number of names.
+    `*` matches any characters; in paths, `*` matches any characters within a name, and `**` any number of names.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
@@ -79,7 +79,7 @@ class FileText(PartOrText):
 
 
 class PermissionsText(Part):
-    """What an agent's calls may access. Rules apply in the order deny, ask, allow; anything else is refused.
+    """What an agent's calls may access. Rules apply in the order deny, ask, allow; anything else is denied.
 
     Source: the agent document §8.
     """
@@ -87,16 +87,16 @@ class PermissionsText(Part):
     root: Annotated[str, Field(pattern="^/")] = key(
         "/workspace", "Absolute folder to which paths and patterns are relative."
     )
-    allow: Items[RuleText] = key((), "Accesses that are allowed.")
-    ask: Items[RuleText] = key((), "Accesses that a person must allow.")
-    deny: Items[RuleText] = key((), "Accesses that are always refused.")
+    allow: Items[RuleText] = key((), "Access that is allowed.")
+    ask: Items[RuleText] = key((), "Access that a person must allow.")
+    deny: Items[RuleText] = key((), "Access that is always denied.")
     protected: Items[str] = key(
         PROTECTED, "Names of files and folders that are never written to, including their contents."
     )
     within: Seconds | None = key(None, "Virtual seconds for a person's answer; null: no limit.")
     hard_links: bool = key(False, "Whether files with several hard links can be read and written.")
     files: dict[Annotated[str, Field(pattern="^/")], FileText] = key(
-        dict, "The files on the disk, by absolute path; nothing else exists."
+        dict, "The files on disk, keyed by absolute path; nothing else exists."
     )
 
     @model_validator(mode="after")

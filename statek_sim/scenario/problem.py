@@ -1,6 +1,6 @@
 """A problem in a file, with its position.
 
-The real package's process imports this module, and has no YAML library.
+The process that runs the real package imports this module, and has no YAML library.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ _ALONE: Final = ("tools", "python", "http", "timeout", "body", "call")
 
 
 class TextMatch(Part):
-    """A condition on a text; all given keys must match."""
+    """A condition on text; all given keys must match."""
 
-    contains: str = key("", "The text contains this.")
-    equals: str = key("", "The text is exactly this.")
+    contains: str = key("", "The text contains this string.")
+    equals: str = key("", "The text is exactly this string.")
     matches: str = key("", "This regular expression matches the text (Python's `re.search`).")
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -73,7 +73,7 @@ class When(Part):
     model: TextMatch | None = key(None, "Condition on the model's name.")
     headers: dict[str, TextMatch] | None = key(
         None,
-        "Conditions on HTTP headers, by case-insensitive name; only requests to a fake server have headers.",
+        "Conditions on HTTP headers, keyed by case-insensitive name; only requests to a fake server have headers.",
         min_length=1,
     )
 
@@ -95,7 +95,7 @@ class ToolCall(Part):
 
 
 class UsageReport(Part):
-    """The usage that the provider reports for a request: omitted counts are 0, null is sent as null."""
+    """The usage that the provider reports for a request (omitted counts are 0; null is sent as null)."""
 
     prompt: Count | None = key(None, "`prompt_tokens`.")
     completion: Count | None = key(None, "`completion_tokens`.")
@@ -104,7 +104,7 @@ class UsageReport(Part):
 
 
 class CitationText(Part):
-    """A web page cited in a text."""
+    """A web page cited in a text reply."""
 
     url: str = Field(description="The page's address.")
     title: str = key("", "The page's title.")
@@ -113,7 +113,7 @@ class CitationText(Part):
 
 
 class TokenText(Part):
-    """A token in a text, with its log probability."""
+    """A token in a text reply, with its log probability."""
 
     token: str = Field(description="The token.")
     logprob: Annotated[float, Field(le=0)] = Field(description="Its log probability.")
@@ -172,7 +172,7 @@ class Reply(Part):
     model_config = ConfigDict(json_schema_extra=_REPLY_RULES)
 
     code: str = key("", "Python code, fenced as the job's chat style requires. Can be combined with `tools`.")
-    text: str | None = key("", "Exactly this content (null: no content). Can be combined with `tools`.")
+    text: str | None = key("", "The exact content (null: no content). Can be combined with `tools`.")
     tools: Items[ToolCall] = key((), "Tool calls, in this order.", min_length=1)
     python: str = key("", "Shorthand for one `python_cli` tool call with this code.")
     http: Annotated[int, Field(ge=400, le=599)] = key(500, "Fault: this HTTP status instead of a reply.")

@@ -65,7 +65,10 @@ Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 
 
 class Limits(Part):
-    """Harness limits that override the preset's; null: unlimited ("Harness Policies", Completion-Based Extension)."""
+    """Harness limits that override the preset's; null: unlimited.
+
+    Source: "Completion-Based Extension" in "Harness Policies".
+    """
 
     max_turns: Limit | None = key(None, "Maximum LLM turns per job; null: unlimited.")
     max_exceptions: Limit | None = key(None, "Maximum total exceptions per job; null: unlimited.")
@@ -126,7 +129,7 @@ class AgentText(Part):
     prompt: str = key("", "System prompt.")
     model: str = key("gpt-4o", "Model name, as in the agent's metadata.")
     chat_style: ChatStyle | None = key(
-        None, "Chat style; null: from the settings, or the default for this kind of agent."
+        None, "Chat style; null: the one in the settings, or the default for this kind of agent."
     )
     dialog: bool = key(False, "Whether this is a dialog agent, whose replies are delivered to the user.")
     tools: Items[ToolName] = key((), "Tools: names from the built-in world, or `module:attribute`.")
@@ -135,7 +138,7 @@ class AgentText(Part):
     warmup: str | None = key(None, "The agent's warmup; blocks separated by `#----------` lines.")
     answer_tool: bool = key(True, "Whether a dialog agent has the `answer` tool.")
     reminder: ReminderText | None = key(None, "A reminder to the model.")
-    metadata: dict[str, Scalar] = key(dict, "Additional prompt metadata, by KEY.")
+    metadata: dict[str, Scalar] = key(dict, "Additional prompt metadata, keyed by KEY.")
     layers: LayersText = key(LayersText, "Engine agent: layers added to the system block after `prompt`.")
     offer: OfferText = key(OfferText, "Engine agent: which tools to offer; default: all.")
     workflow: StepsText = key(StepsText, "Engine agent: steps required before the final answer.")
@@ -153,7 +156,7 @@ class JobText(Part):
     )
     warmup: str | None = key(None, "Dynamic warmup, run before the agent's.")
     parent: str | None = key(None, "The job that delegated this one, which must be declared earlier.")
-    subtask: str | None = key(None, "Id of the parent's subtask that this job works on.")
+    subtask: str | None = key(None, "Id of the parent's subtask that this job performs.")
     at: Moment = key(0.0, "Virtual second at which the job is created, unless a `start` event creates it.")
     priority: Annotated[int, Field(ge=1, le=10)] = key(
         5, "Engine agent, with `slots`: 1 (urgent) to 10 (background)."
@@ -177,9 +180,9 @@ class Shared(Part):
     )
     preset: str = key("default", "default, local, interactive, batch, or the path to a .env file.")
     limits: Limits = key(Limits, "Harness limits that override the preset.")
-    settings: dict[str, Scalar] = key(dict, "Other STATEK settings, by field name.")
+    settings: dict[str, Scalar] = key(dict, "Other STATEK settings, keyed by field name.")
     seed: int = key(0, "Seed for everything random.")
-    order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs take steps.")
+    order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs run their steps.")
     max_concurrency: Positive = key(100, "Maximum number of concurrent job steps.")
     until: Annotated[float, Field(gt=0)] = key(
         FOREVER,
@@ -187,18 +190,18 @@ class Shared(Part):
     )
     budget: Budget = key(Budget, "Limits on model-written code.")
     world: World = key(World, "The work queue and the external events.")
-    tools: dict[ServedName, ToolText] = key(dict, "Engine agent: tools, by name.")
+    tools: dict[ServedName, ToolText] = key(dict, "Engine agent: tools, keyed by name.")
     servers: dict[Name, ServerText] = key(
-        dict, "Engine agent: MCP servers, by the name given in a tool's `server`."
+        dict, "Engine agent: MCP servers, keyed by the name given in a tool's `server`."
     )
-    task_types: dict[str, Items[str]] = key(dict, "Engine agent: tool names by task type.")
+    task_types: dict[str, Items[str]] = key(dict, "Engine agent: tool names for each task type.")
     slots: SlotsText | None = key(
         None, "Engine agent: slots shared by its runs; null: runs don't wait for each other."
     )
-    agents: dict[Name, AgentText] = key(dict, "Agents by role.")
+    agents: dict[Name, AgentText] = key(dict, "Agents, keyed by role.")
     jobs: dict[Name, JobText] = key(
         dict,
-        "Jobs by name, created in this order; default, if there are no loops: `main`, for the only agent.",
+        "Jobs, keyed by name, created in this order. Default without `loops`: `main`, for the only agent.",
     )
     loops: Items[Name] = key(
         (), "Roles of agents with an agentic loop, which creates a job per READY item in the queue."
@@ -207,8 +210,8 @@ class Shared(Part):
     events: Items[Event] = key((), "External events.")
     goes_bad: dict[Name, Positive] = key(
         dict,
-        "Runaway jobs: the job's name, and the LLM turn from which it does more harm than good "
-        "(1: from the start). The gate counts from there; the run itself is not affected.",
+        "Runaway jobs: maps a job's name to the LLM turn from which the job does more harm than good "
+        "(1: from the start). The gate counts from that turn; the run itself is not affected.",
     )
     expect: Expect = key(Expect, "Expectations; only the given keys are checked.")
     expect_in: dict[Profile, Expect] = key(dict, "Expectations per profile, merged over `expect`.")
@@ -233,11 +236,11 @@ class ScenarioText(Shared):
 
 
 class Scenario(ScenarioText):
-    """A validated scenario: every job has its agent, and it knows its place in a file."""
+    """A validated scenario, with an agent for every job and its position in a file."""
 
     suite: str = Field(description="The file's suite.")
     path: SkipValidation[Path] = Field(description="The file.")
-    line: int = Field(description="Line of the scenario in the file, from 1.")
+    line: int = Field(description="Line of the scenario in the file, starting from 1.")
     file_digest: str = Field(description="SHA-256 of the file as it was read.")
 
     @classmethod
@@ -260,7 +263,7 @@ class Scenario(ScenarioText):
 
     @property
     def place(self) -> str:
-        """The start of messages about the scenario: file, line and id."""
+        """The prefix of messages about the scenario: file, line and id."""
         return f"{self.path}:{self.line}: scenario {self.id!r}"
 
     def under(self, profile: Profile) -> Profile | None:
@@ -280,16 +283,18 @@ class Scenario(ScenarioText):
 
 
 class FileHead(Part):
-    """A scenario file without its scenarios, which are validated after the defaults are merged in."""
+    """A scenario file without its scenarios; these are validated after the defaults are merged in."""
 
     suite: Id = key("", "Name of the suite.")
-    defaults: Defaults = key(Defaults, "Merged under every scenario.")
-    scenarios: Items[dict[str, object]] = Field(min_length=1, description="The scenarios, unmerged.")
+    defaults: Defaults = key(Defaults, "Defaults for every scenario.")
+    scenarios: Items[dict[str, object]] = Field(
+        min_length=1, description="The scenarios, before the defaults are merged in."
+    )
 
 
 class ScenarioFile(Part):
     """A scenario file as the published schema describes it."""
 
-    suite: Id = key("", "The suite's name; default: the name of the file's folder.")
+    suite: Id = key("", "The suite's name; default: the name of the folder that contains the file.")
     defaults: Defaults = key(Defaults, "Defaults for every scenario in the file.")
     scenarios: Items[ScenarioText] = Field(min_length=1, description="The scenarios.")

@@ -34,26 +34,28 @@ RealSeconds = Annotated[float, Field(ge=0)]
 
 
 class FaultText(Part):
-    """A fault, and the requests that it affects: all given conditions (requests, rate, when, times) must hold."""
+    """A fault, and the requests that it affects; all given conditions (requests, rate, when, times) must hold."""
 
-    http: Annotated[int, Field(ge=400, le=599)] = key(500, "This status; the script is not touched.")
+    http: Annotated[int, Field(ge=400, le=599)] = key(
+        500, "Respond with this status; no scripted reply is used."
+    )
     retry_after: Seconds | None = key(None, "`Retry-After` of an `http` fault, in seconds.")
-    silence: Literal[True] = key(True, "No answer; the script is not touched.")
-    slow_first_byte: RealSeconds = key(0.0, "Real seconds until the answer starts.")
-    slow_tokens: RealSeconds = key(0.0, "Real seconds before each event of a stream.")
-    reset: Count = key(1, "Connection reset after this many events, or after half an answer.")
-    truncated: Literal[True] = key(True, "Half of the answer.")
-    malformed: Literal[True] = key(True, "JSON that closes with the wrong bracket.")
+    silence: Literal[True] = key(True, "Don't respond; no scripted reply is used.")
+    slow_first_byte: RealSeconds = key(0.0, "Real seconds before the response starts.")
+    slow_tokens: RealSeconds = key(0.0, "Real seconds before each event in a stream.")
+    reset: Count = key(1, "Reset the connection after this many events, or before a non-streamed response.")
+    truncated: Literal[True] = key(True, "Send half of the response.")
+    malformed: Literal[True] = key(True, "Send JSON that ends with the wrong bracket.")
     empty_choices: Literal[True] = key(True, "No choices.")
-    null_usage: Literal[True] = key(True, "Usage is null.")
+    null_usage: Literal[True] = key(True, "Send null usage.")
     no_usage: Literal[True] = key(True, "No usage.")
-    content_type: str = key("text/html", "The content type of the answer.")
+    content_type: str = key("text/html", "The response's content type.")
 
-    requests: Items[Positive] = key((), "Numbers of the requests, from 1.")
-    rate: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Share of the requests.")
-    seed: int = key(0, "Seed of the rate.")
-    when: When | None = key(None, "Only such requests.")
-    times: Positive | None = key(None, "At most so often.")
+    requests: Items[Positive] = key((), "Request numbers, starting from 1.")
+    rate: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Fraction of requests affected.")
+    seed: int = key(0, "Seed for `rate`.")
+    when: When | None = key(None, "Affect only requests that meet this condition.")
+    times: Positive | None = key(None, "Maximum number of requests affected.")
 
     @property
     def kind(self) -> str:
@@ -74,7 +76,7 @@ Script = Annotated[
     Discriminator(
         shape,
         custom_error_type="refused",
-        custom_error_message="expected a list of replies, or a mapping of such lists by model or agent",
+        custom_error_message="expected a list of replies, or a mapping from model or agent names to such lists",
     ),
 ]
 
@@ -86,18 +88,18 @@ class ServeFile(Part):
     """A script file."""
 
     script: Script = Field(
-        description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
+        description="Replies in order, or lists of replies keyed by model, agent (`x-statek-agent`) or `job:NAME`."
     )
-    faults: Items[FaultText] = key((), "Faults, with their requests.")
+    faults: Items[FaultText] = key((), "Faults, with the requests that they affect.")
     embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = key(
-        dict, "Vectors by text; others are computed."
+        dict, "Embedding vectors, keyed by input; all others are computed."
     )
-    ignored: Items[str] = key((), "Request parameters to ignore instead of refusing them.")
+    ignored: Items[str] = key((), "Unsupported request parameters to ignore instead of rejecting.")
     models: Items[str] = key(("gpt-4o",), "The models that `/v1/models` lists.", min_length=1)
     chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = key(
-        None, "The form in which `code` is sent."
+        None, "The chat style in which `code` is sent."
     )
-    count_usage: bool = key(True, "Count the usage of replies that do not report it.")
+    count_usage: bool = key(True, "Whether to count the usage of replies that don't specify it.")
 
 
 def root_of(path: Path) -> Node:

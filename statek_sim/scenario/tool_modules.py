@@ -77,7 +77,7 @@ def _problem(name: str) -> str | None:
 
 
 def _spec(module: str) -> ModuleSpec | str:
-    """Return where a module is, or the first part of its dotted name that is not found."""
+    """Return a module's location, or the first part of its dotted name that is not found."""
     spec: ModuleSpec | None = None
     path: Sequence[str] | None = None
     for depth in range(1, module.count(".") + 2):

@@ -1,7 +1,7 @@
 """YAML text as a tree of nodes with their positions.
 
-Only JSON's data model is accepted: one document, no anchors, no tags, unique string keys, limited depth. So every
-parser reads a file the same way, and a hostile file cannot expand. Scalars follow the YAML 1.2 core schema.
+Only JSON's data model is accepted: one document, no anchors, no tags, unique string keys, limited depth. As a result,
+every parser reads a file the same way, and a malicious file cannot expand. Scalars follow the YAML 1.2 core schema.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBER_START: Final = frozenset("+-.0123456789")
 
 
 class Malformed(Exception):
-    """The text is not valid YAML, or not in the accepted subset; `line` and `column` count from 1."""
+    """Raised if the text is not valid YAML or outside the accepted subset; `line` and `column` count from 1."""
 
     def __init__(self, message: str, *, line: int, column: int) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ _NO_PLACES: Final[dict[str, int]] = {}
 
 
 def parse(text: str) -> Node | None:
-    """Parse the only document in `text` into a tree, None if the text is empty; raises `Malformed`."""
+    """Parse the only document in `text` into a tree, or None if the text is empty; raises `Malformed`."""
     bad = _UNPRINTABLE.search(text)
     if bad:
         line, column = _place(text, bad.start())

@@ -454,7 +454,7 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
         ("{offer: {task: read}}", "agents.a.offer.task: unknown task type 'read'. None are defined"),
         (
             "{offer: {any_tag: []}}",
-            "agents.a.offer.any_tag: an empty list of tags selects nothing; remove the filter to offer every tool",
+            "agents.a.offer.any_tag: an empty tag list selects nothing; remove the filter to offer every tool",
         ),
         (
             "{workflow: {steps: [{tool: look, after: [look]}]}}",

@@ -388,7 +388,7 @@ def test_the_same_request_gives_the_same_offer_until_something_changes() -> None
 def test_an_empty_filter_and_an_unknown_task_are_errors() -> None:
     tasks = {"read": ["look", "gone"]}
     registry = Registry([named("look")], task_types=tasks)
-    with pytest.raises(BadTool, match=r"^an empty list of tags selects nothing"):
+    with pytest.raises(BadTool, match=r"^an empty tag list selects nothing"):
         registry.offer(all_tags=[])
     with pytest.raises(BadTool, match=r"^task type 'raed' is unknown. Did you mean 'read'\?$"):
         registry.offer(task="raed")

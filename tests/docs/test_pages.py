@@ -223,7 +223,7 @@ def test_the_table_of_conversions_is_true() -> None:
     for expected, came, becomes in rows:
         check = ArgumentCheck("t", {"type": "object", "properties": {"a": {"type": expected}}})
         found = check.check({"a": json.loads(came)}, coerce=True)
-        made = "refused" if found.problems else f"`{json.dumps(found.arguments['a'])}`"
+        made = "rejected" if found.problems else f"`{json.dumps(found.arguments['a'])}`"
         assert (expected, came, made) == (expected, came, becomes)
 
 

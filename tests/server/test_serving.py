@@ -89,7 +89,7 @@ def test_scripts_can_go_by_model(tmp_path: Path) -> None:
     [
         (
             "script: 3\n",
-            "1: script: expected a list of replies, or a mapping of such lists by model or agent, got 3",
+            "1: script: expected a list of replies, or a mapping from model or agent names to such lists, got 3",
         ),
         ("faults: []\n", "1: missing key 'script'"),
         ("", "1: expected a mapping with the key 'script', got an empty file"),

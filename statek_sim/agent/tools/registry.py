@@ -265,7 +265,7 @@ class Registry:
         self, tools: Iterable[Tool], tags: Sequence[str], how: Callable[[Iterable[object]], bool]
     ) -> Iterator[Tool]:
         if not tags:
-            raise BadTool("an empty list of tags selects nothing; remove the filter to offer every tool")
+            raise BadTool("an empty tag list selects nothing; remove the filter to offer every tool")
         return iter([tool for tool in tools if how(tag in tool.tags for tag in tags)])
 
 
