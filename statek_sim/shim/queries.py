@@ -225,7 +225,9 @@ def filter_(condition: Callable[[Any], bool], found: Iterable[Any]) -> Found:
 
 
 def uuid(stored: Any) -> str:
-    """Return the id of a stored object or a job."""
+    """Return the id of a stored object or a job; raises dbzero's RuntimeError for any other value."""
+    if not _is_stored_object(stored):
+        raise RuntimeError(f"Unable to generate UUID for: {_type_name(stored)} type\n")
     return stored.id if isinstance(stored, Job) else f"{_UUID}{number_of(stored)}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Final
+from typing import Any
 from weakref import WeakValueDictionary
 
 from statek_sim.runtime.stored.ordering import Members
@@ -28,6 +28,7 @@ class Store:
         self._tags: dict[int, set[Hashable]] = {}
         self._tagged: dict[int, Any] = {}
         self.singletons: dict[type, Any] = {}
+        self.prefix = Prefix("statek-test", 1)
         self._members: dict[type, Members] = {}
         self.deleted: set[tuple[int | None, str]] = set()
         """Deleted members, as pairs of the object's number and the member's name."""
@@ -177,7 +178,7 @@ def opened_store() -> Iterator[Store]:
 
 
 def nothing(*_args: Any, **_options: JSON) -> None:
-    """Replaces dbzero's `init`, `open`, `commit` and `close`; the store is open during the whole test.
+    """Replaces dbzero's `init`, `commit` and `close`; the store is open during the whole test.
 
     Raises RuntimeError if no store is open.
     """
@@ -192,21 +193,27 @@ class Prefix:
     uuid: int
 
 
-PREFIX: Final = Prefix("statek-test", 1)
+def open_prefix(prefix_name: str, *_args: Any, **_options: Any) -> None:
+    """Name the test's store, which replaces every prefix."""
+    current_store().prefix = Prefix(prefix_name.strip("/"), 1)
+
+
+def is_current(prefix: str | int) -> bool:
+    """Return whether a name is that of the test's prefix."""
+    return isinstance(prefix, str) and prefix.strip("/") == current_store().prefix.name
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
     """Set an object's prefix in its `__init__`; raises `NotCovered` for prefixes other than the test's."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
-    if prefix not in (None, PREFIX.name):
+    if prefix is not None and not is_current(prefix):
         raise NotCovered(f"dbzero.set_prefix(..., {prefix!r}), a store other than the test's own")
 
 
 def get_current_prefix() -> Prefix:
     """Return the test's prefix."""
-    current_store()
-    return PREFIX
+    return current_store().prefix
 
 
 def get_prefix_of(_stored: Any) -> Prefix:

@@ -21,9 +21,10 @@ from statek_sim.shim.agents import Agent, Metadata
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage, StatekLocale, resolve_locale
 from statek_sim.shim.memo import stored_names
+from statek_sim.shim.push_queue import serve_queues
 from statek_sim.shim.queries import Tag
 from statek_sim.shim.settings import use_settings
-from statek_sim.shim.store import current_store
+from statek_sim.shim.store import current_store, get_current_prefix
 from statek_sim.shim.tools import registered
 
 
@@ -39,11 +40,6 @@ def init(settings: Any = None, restricted: bool = True) -> None:
         use_settings(settings)
 
 
-def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
-    """Do nothing, because the test's store replaces every prefix."""
-    current_store()
-
-
 def _start(
     agents: Sequence[Agent] | None = None,
     push_queues: Sequence[Any] | None = None,
@@ -52,15 +48,14 @@ def _start(
     provider: str | None = None,
     task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
 ) -> None:
-    if push_queues is not None:
-        raise NotCovered("statek.start_statek with push_queues")
     init(settings)
     sizes = task_queue_size_funcs or {}
-    run_loops(
+    loops = [
         AgentLoopDef(agent, agent.warmup, size)
         for agent, size in sizes.items()
         if agents is None or agent in agents
-    )
+    ]
+    run_loops(loops, [get_current_prefix().name] if push_queues is None or push_queues else [])
 
 
 @wraps(_start, assigned=())
@@ -101,7 +96,7 @@ async def run_agentic_loop(
     auto_terminate: bool = False,
 ) -> None:
     """Run one agent's loop until no work is left."""
-    run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)])
+    run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)], queue_prefixes)
 
 
 async def run_agentic_fleet(
@@ -112,12 +107,13 @@ async def run_agentic_fleet(
     auto_terminate: bool = False,
 ) -> None:
     """Run several agents' loops until no work is left."""
-    run_loops(agent_loop_defs)
+    run_loops(agent_loop_defs, queue_prefixes)
 
 
-def run_loops(loops: Iterable[AgentLoopDef]) -> None:
-    """Create jobs for the items in each loop's queue, and run all jobs until no work is left."""
+def run_loops(loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any]) -> None:
+    """Create jobs for the items in each loop's queue, serve push queues, and run all jobs until no work is left."""
     runtime = current_runtime()
+    serve_queues(queue_prefixes)
     for loop in loops:
         # In STATEK, jobs of a loop run the warmup code of the loop instead of the agent's.
         code = () if loop.warmup_code is None else loop.warmup_code

@@ -135,10 +135,10 @@ class InstalledApplication:
             on_pass.append(start_jobs_func)
         await self._drive(FOREVER)
 
-    def _deliver_queued(self, _capacity: int) -> None:
+    def _deliver_queued(self, capacity: int) -> None:
         if self._queues:
             utils.process_push_notifications(queue_prefixes=list(self._queues))
-            utils.process_agent_events(queue_prefixes=list(self._queues))
+            utils.process_agent_events(max_count=max(0, capacity), queue_prefixes=list(self._queues))
 
     async def _drive(self, until: float) -> bool:
         """Run the worker until `until`; return whether no work was left. Raises the error that ended the run."""

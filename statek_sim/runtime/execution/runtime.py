@@ -234,6 +234,11 @@ class Runtime:
         self.services.register(agent)
         self._scheduler.on_pass.append(loop.start_jobs)
 
+    def before_loops(self, hook: Callable[[int], None]) -> None:
+        """Call `hook` in each pass before loops create jobs, with the number of jobs that may still start."""
+        if hook not in self._scheduler.on_pass:
+            self._scheduler.on_pass.insert(0, hook)
+
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
         """Set the function that chooses the next job; it gets the ready jobs and returns an index."""
         self._scheduler.choose_by(choose)
