@@ -1,8 +1,7 @@
 """A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and suites of scenarios.
 
-This package has the names needed every day in tests, agents and tools. Names for a particular subject are in its
-module: `statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Modules are loaded on first
-use.
+This package exports the names most often used in tests, agents and tools. More specialized names are in modules such as
+`statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server` and `.evals`. Modules are loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Engine two, the agent that calls tools: its tools, plan, budget, drivers and parts.
+"""Engine two, the tool-calling agent: its tools, plan, budget, drivers and parts.
 
 `AgentHarness` itself is in `statek_sim`. Your own parts, such as gates and watchers, implement this module's protocols
 (`CallGate`, `TurnWatcher`, `ReplyReader`, `ToolChooser`, `Compactor`) and are passed as `Parts`.

@@ -18,8 +18,8 @@ from statek_sim.store.protocol import LEASE
 class StatekApp:
     """The application under test: a script supplies its agents' replies, and its jobs run in virtual time.
 
-    The application's own code creates agents and jobs, through `create_new_job` or in any other way. `run` steps the
-    jobs. `job` and `jobs` return their state, in the same form on every backend.
+    The application's own code creates agents and jobs, with `create_new_job` or otherwise. `run` steps the jobs. `job`
+    and `jobs` return their state, in the same form on every backend.
     """
 
     def __init__(self, application: Application, llm: ScriptableLLM) -> None:
@@ -32,7 +32,7 @@ class StatekApp:
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies by agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all agents."""
+        """Set the replies for all agents or, by agent role, as in `script(dispatcher=["claim_next_ticket()"])`."""
         self._llm.script(everybody, **by_role)
 
     @at_the_caller
@@ -65,11 +65,11 @@ class StatekApp:
         restart: float = 0.0,
         lease: float = LEASE,
     ) -> bool:
-        """Keep jobs and stored objects in a store, `sqlite:PATH`; call it before the first job (docs/durability.md).
+        """Keep jobs and stored objects in a store (`sqlite:PATH`); call this before the first job (docs/durability.md).
 
-        Returns whether the store already had the run, which is then resumed, as after a kill. `agents` lists all
-        agents. Every process must pass them in the same order, and run the same code up to this call. Only the
-        reference runtime supports this: the installed package has its own store.
+        Returns whether the store already contained the run, which is then resumed, as after a kill. `agents` lists all
+        agents. Every process must pass them in the same order and run the same code up to this call. Only the reference
+        runtime supports this, because the installed package has its own store.
         """
         return self._application.keep_in(address, agents=agents, run=run, restart=restart, lease=lease)
 
@@ -79,7 +79,7 @@ class StatekApp:
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> AppOutcome:
-        """Run until every job is DONE or waits for something that no scheduled event can bring, or until `until`.
+        """Run until every job is DONE or waits for something that no scheduled event provides, or until `until`.
 
         Waiting jobs' conditions are checked at every event, and once more at `until`.
         """
@@ -96,7 +96,7 @@ class StatekApp:
 
     @property
     def jobs(self) -> tuple[AppJob, ...]:
-        """All jobs in order of creation, including those created by the application's own code."""
+        """All jobs in order of creation, including jobs created by the application's own code."""
         return tuple(self._application.describe(job) for job in self._application.jobs().values())
 
     @at_the_caller
@@ -111,7 +111,7 @@ class StatekApp:
 
     @at_the_caller
     def job_of(self, role: str) -> AppJob:
-        """Return the only job whose agent has this role; raises `BadInput` if there is none, or more than one."""
+        """Return the only job whose agent has this role; raises `BadInput` unless there is exactly one."""
         found = [job for job in self.jobs if job.agent == role]
         if len(found) != 1:
             names = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 _OLD: Final = 3_600
-"""How many seconds it takes for a draft file to count as abandoned."""
+"""The age in seconds from which a draft file counts as abandoned."""
 
 
 def replace_file(path: Path, content: bytes, *, check: Callable[[], None] | None = None) -> None:
     """Replace a file's content, keeping its permissions, or create the file; raises `OSError`.
 
     The folder must exist. `path` must not be a symbolic link, because the link itself would be replaced. The content is
-    first written to a draft file and flushed to disk. `check` is called before the draft replaces the file; if `check`
-    raises, the file stays unchanged.
+    first written to a draft file and flushed to disk. `check` is called before the draft replaces the file; if it
+    raises an error, the file is not changed.
     """
     drafts = f".{blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}."
     # The name must differ in other containers too, whose processes may have the same ids.

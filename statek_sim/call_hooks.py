@@ -42,5 +42,5 @@ class CallHooks(Generic[A]):
         return [[tool, job, count] for (tool, job), count in self._counts.items()]
 
     def count_on(self, counts: Iterable[tuple[str, str | None, int]]) -> None:
-        """Continue from another instance's `counts`."""
+        """Continue from the `counts` of another instance."""
         self._counts.update({(tool, job): count for tool, job, count in counts})

@@ -12,7 +12,7 @@ EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
 
 
 FOREVER: Final = 10.0**9
-"""The default virtual second at which a run ends: 31 years."""
+"""The default virtual second at which a run ends: after 31 years."""
 
 
 class Clock(Protocol):

@@ -1,7 +1,7 @@
 """Context: fits a long conversation into its model's context window (docs/context.md).
 
-`ContextSettings` has the limits, and `compacted` applies them to messages. `wire_faults` returns the faults that would
-make a provider refuse messages.
+`ContextSettings` contains the limits, and `compacted` applies them to messages. `wire_faults` returns the faults for
+which a provider would reject messages.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def suggestion(word: str, options: Iterable[str]) -> str:
 
 
 def _similarity(word: str, option: str) -> float:
-    """Return the similarity of two names from 0 to 100, based on their letters and their parts."""
-    # Imported only when needed: it is not installed beside the real STATEK, whose process also reads scenarios.
+    """Return the similarity of two names from 0 to 100, based on their letters and parts."""
+    # Imported only when needed: it is not installed alongside the real STATEK, whose process also reads scenarios.
     from rapidfuzz import fuzz  # noqa: PLC0415
 
     word, option = word.casefold(), option.casefold()

@@ -1,7 +1,7 @@
-"""Every error this package raises on purpose.
+"""All errors that this package raises on purpose.
 
     StatekSimError
-    +-- BadInput                 a user's file, setting or argument is wrong
+    +-- BadInput                 a user's file, setting or argument is invalid
     |   +-- BadScenario          a scenario file; the message starts with `path:line`
     |   +-- BadSetting           an environment variable or preset file
     |   +-- BadPolicy            a gate policy file; the message starts with `path:line`
@@ -28,16 +28,16 @@
     |   +-- ProviderTimeout      no answer within the client's time limit
     |   +-- ProviderUnreachable  no connection, or one that broke
     +-- ProviderBug              a provider raised another error, or returned a wrong type
-    +-- BadRequest               a request body that a provider would refuse
+    +-- BadRequest               a request body that a provider would reject
     +-- UnplayedRecordings       a run ended with recordings that no request used
     +-- CassetteMiss             a request without a recording in the cassette
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits something that never happens in virtual time
     +-- RunawayJob               a job, or an agent loop, that would never end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- SlotRefused              a slot worker refused or stopped the job
+    +-- SlotRefused              a slot worker rejected or stopped the job
     +-- ContainerFailed          no container could be created for a program
-    |   +-- ContainerRefused     a folder that a program must not have
+    |   +-- ContainerRefused     a folder to which a program must not write
     +-- PartBroke                a user's part of an agent raised, or returned a wrong type
     +-- CompactionFailed         a history could not be shortened
     |   +-- ContextOverflow      the messages that must stay exceed the budget
@@ -45,8 +45,8 @@
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
-The second group does not share the root, as in STATEK: `except StatekSimError` in a test must not swallow what the
-agent under test was meant to see.
+The second group does not share the root, as in STATEK: `except StatekSimError` in a test must not swallow an error that
+is meant for the agent under test.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ from typing import ClassVar, Final
 
 
 class StatekSimError(Exception):
-    """Root of the errors that concern this toolkit or the test, not the agent under test."""
+    """Base class for errors that concern this toolkit or the test, not the agent under test."""
 
 
 class BadInput(StatekSimError):
-    """User input is wrong; nothing was run or changed."""
+    """User input is invalid; nothing was run or changed."""
 
 
 class BadScenario(BadInput):
-    """A scenario file is wrong. The message has one line `path:line: problem` for each problem."""
+    """A scenario file is invalid. The message has one line `path:line: problem` for each problem."""
 
 
 class Untimely(BadScenario):
@@ -71,11 +71,11 @@ class Untimely(BadScenario):
 
 
 class BadSetting(BadInput):
-    """A setting, environment variable or preset file is wrong."""
+    """A setting, environment variable or preset file is invalid."""
 
 
 class BadPolicy(BadInput):
-    """A gate policy file is wrong. The message has one line `path:line: problem` for each problem."""
+    """A gate policy file is invalid. The message has one line `path:line: problem` for each problem."""
 
 
 class BadCassette(BadInput):
@@ -115,7 +115,7 @@ class UnusedResults(ScriptError):
 
 
 class UnusedEvents(ScriptError):
-    """The run ended with events left that follow a tool call, because the call was never made."""
+    """The run ended with unused events, because the tool calls that trigger them were never made."""
 
 
 class NotAsked(ScriptError):
@@ -127,7 +127,7 @@ class Unanswered(ScriptError):
 
 
 class ProviderFailure(StatekSimError):
-    """A provider gave no usable answer. `latency` is how many virtual seconds it took to fail."""
+    """A provider gave no usable answer. `latency` is the time until the failure, in virtual seconds."""
 
     known_as: ClassVar[str | None] = None
     """The STATEK HTTP client exception that agents see instead of this one."""
@@ -140,7 +140,7 @@ class ProviderFailure(StatekSimError):
 class ProviderHTTPError(ProviderFailure):
     """The provider answered with an HTTP status outside 200-299.
 
-    `retry_after` is the number of seconds to wait before retrying, if the provider said so.
+    `retry_after` is the number of seconds to wait before retrying, if the provider specified it.
     """
 
     known_as = "httpx.HTTPStatusError"
@@ -173,7 +173,7 @@ class ProviderBug(StatekSimError):
 
 
 class BadRequest(StatekSimError):
-    """A request body does not follow its format; the message says where, and what was expected.
+    """A request body does not follow its format; the message gives the location and what was expected.
 
     `parameter` is the invalid field, if there is only one. `code` is the provider's error code.
     """
@@ -193,11 +193,11 @@ class UnplayedRecordings(StatekSimError):
 
 
 class NetworkForbidden(StatekSimError):
-    """Code tried to open a real network connection while this is forbidden."""
+    """Code tried to open a real network connection while that was forbidden."""
 
 
 class AsyncToolStuck(StatekSimError):
-    """An async tool awaits something that no timer can bring, such as real I/O."""
+    """An async tool awaits something other than a timer, such as real I/O."""
 
 
 class StoppedInTool(BadInput):
@@ -223,7 +223,7 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 
 class SlotRefused(StatekSimError):
-    """A slot worker refuses a job: too many are waiting, the worker is closed, or a more urgent job displaced it."""
+    """A slot worker rejected a job: too many are waiting, the worker is closed, or a more urgent job displaced it."""
 
 
 class ContainerFailed(StatekSimError):
@@ -231,7 +231,7 @@ class ContainerFailed(StatekSimError):
 
 
 class ContainerRefused(ContainerFailed):
-    """A program must not, or cannot, write to a folder it was given."""
+    """A program must not or cannot write to a folder that it was given."""
 
 
 class PartBroke(StatekSimError):
@@ -254,7 +254,7 @@ class BadStore(BadInput):
 
 
 class Damaged(BadStore):
-    """The stored data differs from what was saved: torn, edited, moved or written by another program."""
+    """The stored data differs from what was saved: it was torn, edited, moved or written by another program."""
 
 
 class NoSuchRun(BadStore):

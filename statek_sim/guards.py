@@ -1,6 +1,6 @@
 """Guards: checks between a user, a model and its tools (docs/guards.md).
 
-A `GuardSet` contains built-in guards and your own (`Guard`); `in_loop` adds it to an agent.
+A `GuardSet` contains built-in guards and your own (`Guard`); `in_loop` adapts it for an agent's loop.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of do
 
 
 def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`.
+    """Return the line number and the reason, such as `3: not TOML: ...`, to follow `path:`.
 
     If the error has no line, the text's last line is used.
     """

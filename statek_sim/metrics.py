@@ -1,7 +1,7 @@
 """Metrics and spans: the cost and health of runs, for reports and OpenTelemetry (docs/metrics.md).
 
-`task_facts` reads a trace, and `trajectory_facts` the record of a server's client; `metrics_report` computes metrics
-for many runs. `send` and `trace_spans` need the extra `otel`, and import OpenTelemetry when they are called.
+`task_facts` reads a trace, `trajectory_facts` reads the record of a server's client, and `metrics_report` computes
+metrics for many runs. `send` and `trace_spans` need the extra `otel`, and import OpenTelemetry when they are called.
 """
 
 from __future__ import annotations

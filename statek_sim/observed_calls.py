@@ -1,4 +1,4 @@
-"""A run's record (calls, requests, answer and usage), with expectations that work for any framework."""
+"""A run's record (calls, requests, answer and usage), with assertions that work for any framework."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ order, with others.
 class Call:
     """A tool call.
 
-    `arguments` are by name; they are a string if they are not a JSON object, or if a trace has them in a form that
-    cannot be parsed. `result` is the result sent to the model, or None if there was none. `error` is `Type: message` if
-    the tool raised and the exception is known; a server never sees it. `turn` counts the model's answers from 1.
+    `arguments` are keyed by name; they are a string if they are not a JSON object, or if they cannot be parsed from a
+    trace. `result` is the result sent to the model, or None if there was none. `error` is `Type: message` if the tool
+    raised an exception and it is known; a server never sees it. `turn` is the number of the model's answer, from 1.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Call:
 class Request:
     """A request to the model.
 
-    `turn` is the number of the answer, or 0 if there was none; `error` then says why: a status, a fault or a mismatch.
-    Tokens are scripted, or counted with the model's tokenizer, and 0 without an answer.
+    `turn` is the number of the answer, or 0 if there was none; `error` is then the reason: a status, a fault or a
+    mismatch. Tokens are scripted or counted with the model's tokenizer; they are 0 if there was no answer.
     """
 
     turn: int
@@ -97,7 +97,7 @@ class ExpectedCall:
         )
 
     def __str__(self) -> str:
-        """Return the call in the form in which a test would write it."""
+        """Return the call as a test would write it."""
         shown = ["..."] if self.open else []
         shown += [f"{name}={_shown(value)}" for name, value in self.arguments.items()]
         return f"{self.name}({', '.join(shown)})"
@@ -145,7 +145,7 @@ NUMBERS: Final = r"\d+(?:[.,]\d+)*"
 class Trajectory:
     """The record of an agent's run, created by `trajectory`.
 
-    `calls` are the calls that were made, and `blocked` those that the harness refused, which a server does not see.
+    `calls` are the calls that were made, and `blocked` those that the harness rejected, which a server does not see.
     `answer` is the last text, or None if the last answer had no text. `stop` is why the run ended: the harness's reason
     (`final`, `max_turns`), or the last event: `answer`, `calls` without results, or `error`. It is None if there were
     no requests.
@@ -178,7 +178,7 @@ class Trajectory:
         )
 
     def expect_calls(self, *wanted: ExpectedCall, order: Order = "exact") -> None:
-        """Raise unless the expected calls were made in the given `Order`."""
+        """Raise an AssertionError unless the expected calls were made in the given `Order`."""
         __tracebackhide__ = True
         if order not in ("exact", "subsequence", "any"):
             raise BadInput(f"order={order!r}: expected 'exact', 'subsequence' or 'any'")
@@ -187,7 +187,7 @@ class Trajectory:
             raise AssertionError(f"{missing}\n{_side_by_side(wanted, self.calls)}")
 
     def never_called(self, *patterns: str) -> None:
-        """Raise if a tool was called whose name matches one of the patterns, such as `delete_*`."""
+        """Raise an AssertionError if a tool was called whose name matches one of the patterns, such as `delete_*`."""
         __tracebackhide__ = True
         for number, made in enumerate(self.calls, 1):
             for pattern in patterns:
@@ -195,7 +195,7 @@ class Trajectory:
                     raise AssertionError(f"{pattern} must never be called, but call {number} is {made}")
 
     def at_most(self, pattern: str, times: int) -> None:
-        """Raise if tools whose names match the pattern were called more than `times` times."""
+        """Raise an AssertionError if tools whose names match the pattern were called more than `times` times."""
         __tracebackhide__ = True
         made = [one for one in self.calls if fnmatchcase(one.name, pattern)]
         if len(made) > times:
@@ -212,7 +212,7 @@ class Trajectory:
         cost: float | None = None,
         prices: tuple[float, float] | None = None,
     ) -> None:
-        """Raise if the run exceeded a budget; a `cost` in US dollars requires the `prices` for `Usage.cost`."""
+        """Raise an AssertionError if the run exceeded a budget; a `cost` in US dollars requires `prices`."""
         __tracebackhide__ = True
         usage = self.usage
         if cost is not None and prices is None:
@@ -238,9 +238,9 @@ class Trajectory:
             raise AssertionError(f"the run took {'; '.join(over)}:\n{listed}")
 
     def answer_quotes_results(self, pattern: str = NUMBERS) -> None:
-        """Raise if a match for `pattern` in the answer, by default a number, is in no tool's result.
+        """Raise an AssertionError if the answer contains a match for `pattern` (default: numbers) that no result has.
 
-        Numbers are compared as text: 9 is in 19, and 9.0 is not in 9.
+        Numbers are compared as text: 9 is in 19, but 9.0 is not in 9.
         """
         __tracebackhide__ = True
         results = [made.result or "" for made in self.calls]
@@ -272,7 +272,7 @@ def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order)
 
 
 def _difference(one: ExpectedCall, other: Call | None) -> str:
-    """Return how a call differs from the expected one; if the tool is right, only the arguments that differ."""
+    """Return how a call differs from the expected one; if the tool is the same, only the arguments that differ."""
     if other is None or isinstance(other.arguments, str) or not fnmatchcase(other.name, one.name):
         return f": expected {one}, got {other or 'no more calls'}"
     wanted, given = one.arguments, other.arguments

@@ -23,7 +23,7 @@ from statek_sim.values import Message
 
 
 def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
-    """Return the calls that were executed, and those that were refused."""
+    """Return the calls that were executed, and those that were rejected."""
     turns: dict[str, int] = {}
     calls: list[Call] = []
     refused: list[Call] = []
@@ -47,7 +47,7 @@ def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
 
 
 def traced(trace: Trace) -> Trajectory:
-    """Return the record of a trace's agents."""
+    """Return the record of the agents in a trace."""
     calls, refused = _traced_calls(trace)
     requests = tuple(_traced_requests(trace))
     ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
@@ -86,7 +86,7 @@ def written_arguments(text: str) -> Mapping[str, Any] | str:
 
 
 def what_came_last(requests: Sequence[Request], calls: Sequence[Call]) -> str | None:
-    """Return how a run ended, judging by its last request: `error`, `calls` or `answer`; None without requests."""
+    """Return how a run ended, based on its last request: `error`, `calls` or `answer`; None if it has no requests."""
     if not requests:
         return None
     last = requests[-1]

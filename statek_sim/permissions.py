@@ -1,7 +1,7 @@
 """Permissions: which calls, paths, commands and hosts an agent may use (docs/permissions.md).
 
-A `Policy` has the rules, and `Permissions` applies them to calls. `PermissionGate` asks people. `Workspace` opens files
-safely.
+A `Policy` contains the rules, and `Permissions` applies them to calls. `PermissionGate` asks a person where necessary.
+`Workspace` opens files safely.
 """
 
 from __future__ import annotations

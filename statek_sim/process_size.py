@@ -12,7 +12,7 @@ PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(slots=True)
 class _Open:
-    """The open file that shows the memory use of `process`; a forked process opens its own file."""
+    """The open file with the memory use of `process`; a forked process opens its own file."""
 
     process: int = 0
     file: int = -1

@@ -1,6 +1,6 @@
 """Protection: step limits, detection of repeated calls, and circuit breakers (docs/protection.md).
 
-The rules are pure functions. `loop_watcher`, `BreakerGate` and `rescued` apply them as parts of an agent.
+The rules are pure functions. As parts of an agent, `loop_watcher`, `BreakerGate` and `rescued` apply them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rescue parsing: reads a tool call that a model wrote as plain text, or refuses the text (docs/rescue.md).
+"""Rescue parsing: reads tool calls that a model wrote as plain text, or rejects the text (docs/rescue.md).
 
-`rescue` reads a whole reply. `RescueStream` reads a reply that arrives in pieces.
+`rescue` reads a whole reply. `RescueStream` reads a reply in pieces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""More kinds of scripted reply; `statek_sim` has the most common ones, such as `text` and `tool_call`.
+"""More kinds of scripted reply; `statek_sim` exports the most common ones, such as `text` and `tool_call`.
 
 These functions return a `Reply`, whose methods add usage, delays and conditions.
 """

@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Decorate a function so that errors about the test itself point at the line in the test, not into this package."""
+    """Decorate a function so that errors about the test itself point to the line in the test, not into this package."""
 
     @wraps(function)
     def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -43,25 +43,25 @@ class _Finishing(Protocol):
 
 @final
 class ScriptableLLM:
-    """A provider whose replies are set after the runtime is created: with `script`, or with `use` for any provider.
+    """A provider whose replies are set after the runtime is created, with `script` or, for any provider, with `use`.
 
     `requests` contains every request.
     """
 
     def __init__(self, *, given_by: str | None = None) -> None:
-        """Create an LLM without replies; `given_by` is how a test sets the script, for error messages."""
+        """Create an LLM without replies; `given_by` shows how a test sets the script, for error messages."""
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
         self.refusals: list[ScriptError] = []
-        """The errors raised for requests that had no reply."""
+        """The errors raised for requests without a reply."""
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set replies by agent role, `script(worker=[code("exit(1)")])`, or for all agents, `script([...])`.
+        """Set the replies: for all agents, `script([...])`, or by agent role, `script(worker=[code("exit(1)")])`.
 
-        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A new script replaces this one,
-        which must be used up by then; otherwise `UnusedReplies` is raised.
+        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A new script replaces the
+        previous one; raises `UnusedReplies` if the previous script has replies left.
         """
         if everybody is not None and by_role:
             raise BadInput("pass one script or one per role, not both")
@@ -97,7 +97,7 @@ class ScriptableLLM:
                 f"job {request.job_id!r} of agent {request.role!r} requested a reply, but the LLM has no script; "
                 f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
             )
-        # Called as the runtime calls it, so that an error names the broken provider and not this class.
+        # Called as the runtime calls it, so that an error names the broken provider rather than this class.
         return ask(self._provider, request)
 
     def saved(self) -> Mapping[str, Any] | None:

@@ -18,7 +18,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The value of every rule on which documents and versions differ."""
+    """Values for all rules on which documents and versions differ."""
 
     name: str
 
@@ -39,7 +39,8 @@ class Profile:
 
     warmup_wait_pass_seconds: float
     """Virtual seconds between two entries into a block that waits in warmup, if waiting jobs are not dormant. Releases
-    enter it without a pause, 90 to 380 times a second depending on the machine; 0.011 s represents that. Behaviour 7.2.
+    enter the block without a pause (90 to 380 times a second, depending on the machine), which 0.011 s approximates.
+    Behaviour 7.2.
     """
 
     plain_notifications: bool
@@ -51,8 +52,8 @@ class Profile:
     """
 
     notification_takes_console_position: Literal["queued", "delivered"]
-    """Whether a notification shows the console output up to where it was queued and hides later output of that turn
-    (before 1.4.0), or up to where it is delivered. Behaviour 9, checked with 1.2.7.
+    """Whether a notification shows the console output up to where it was queued, hiding the turn's later output (before
+    1.4.0), or up to where it is delivered. Behaviour 9, checked with 1.2.7.
     """
 
     internal_tools_offered: bool
@@ -72,13 +73,13 @@ class Profile:
     """Whether a tool's schema supports `X | None` in its signature (from 1.4.0). Behaviour 0.1."""
 
     console_error_belongs_to: Literal["position", "turn"]
-    """Which turns a console error counts for: all turns with the same console position, so that turns without output
-    fail together (up to 1.2.6), or only the turn in which it happened (from 1.2.7). Behaviour 4.4.
+    """Which turns a console error counts towards: all turns with the same console position, so that turns without
+    output fail together (up to 1.2.6), or only the turn in which it happened (from 1.2.7). Behaviour 4.4.
     """
 
     harness_error_counts: bool
-    """Whether the error with which the harness stops a job counts as an exception of that job (up to 1.2.6). Behaviour
-    4.4.
+    """Whether the error with which the harness stops a job counts as one of the job's exceptions (up to 1.2.6).
+    Behaviour 4.4.
     """
 
     message_may_end_chat_log: bool
@@ -96,13 +97,13 @@ class Profile:
     """
 
     storage: Literal["dbzero", "plain"]
-    """Whether stored values become what dbzero stores (every release): its own collections, 64-bit integers, and
-    nothing for unsupported types; or stay unchanged, with a remark where a release would differ (Jobs, The Python
+    """Whether stored values are converted as by dbzero (every release) to its own collections and 64-bit integers,
+    dropping unsupported types; or stay unchanged, with a remark where a release would differ (Jobs, The Python
     Workspace). See docs/storage.md.
     """
 
     system_tools: str
-    """The file with the registered system tools, by name; they are part of the tools payload. Behaviour 5."""
+    """The name of the file with the registered system tools, which are part of the tools payload. Behaviour 5."""
 
 
 V1_2: Final = Profile(
@@ -175,19 +176,19 @@ DOCS: Final = replace(
 """The published documents "Harness Policies", "Jobs" and "Error Handling"; like 1.4 where they are silent."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
-"""Every profile by name; the first is the default."""
+"""All profiles, keyed by name; the first is the default."""
 
 LATEST: Final = V1_4
 """The newest behaviour, which is the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
-"""Profiles for a single release, with the profile of the release line. A scenario runs under such a profile only if it
-lists the profile, because few scenarios concern the defects of one release. Comparisons also run the line's scenarios
-under it.
+"""Profiles for a single release, mapped to their release line's profile. A scenario runs under such a profile only if
+it lists the profile, because few scenarios concern the defects in one release. Comparisons also run the line's
+scenarios under the profile.
 """
 
 DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
-"""The profiles for a scenario that lists none."""
+"""The profiles for a scenario that does not list any."""
 
 NEWER: Final = "newer"
 """Means the newest installed Python version that is known to work with a release."""
@@ -197,8 +198,8 @@ NEWER: Final = "newer"
 class Release:
     """A release with which the reference runtime is compared.
 
-    `profile` is the name of its profile; `pythons` lists the Python versions it supports. An unlisted release has the
-    profile of the newest listed release in its line: 1.2.6 has that of 1.2.7.
+    `profile` is the name of its profile; `pythons` lists the Python versions that it supports. An unlisted release has
+    the same profile as the newest listed release in its line: 1.2.6 has the same one as 1.2.7.
     """
 
     version: str
@@ -216,7 +217,7 @@ RELEASES: Final[tuple[Release, ...]] = (
     Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",)),
     Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER)),
 )
-"""Every release, oldest first, for `make conformance`, `make record`, CI, `compare` and the installed backend."""
+"""All releases, oldest first, for `make conformance`, `make record`, CI, `compare` and the installed backend."""
 
 
 def line_of(version: str) -> str:
@@ -225,7 +226,7 @@ def line_of(version: str) -> str:
 
 
 def profile_of(version: str) -> str | None:
-    """Return the name of a release's profile: its own, or that of the newest listed release in its line, or None."""
+    """Return the name of a release's profile, or else of the newest listed release's profile in its line, or None."""
     own = [release for release in RELEASES if release.version == version]
     line = [release for release in RELEASES if release.line == line_of(version)]
     return next((release.profile for release in (*own, *reversed(line))), None)
@@ -241,7 +242,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_hint(name: str, known: Collection[str]) -> str:
-    """Return a hint about an unknown profile: the release's profile if it is a version, or a similar name."""
+    """Return a hint about an unknown profile name: the release's profile if it is a version, else a similar name."""
     meant = profile_of(name)
     if meant is not None and meant in known:
         return f" STATEK {name} has the profile {meant!r}"

@@ -1,6 +1,6 @@
 """Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a state machine.
 
-They require the extra `pytest-statek[hypothesis]`. Hypothesis draws all values, so its profiles, seeds and database
+These require the extra `pytest-statek[hypothesis]`. Hypothesis draws all values, so its profiles, seeds and database
 apply.
 """
 
@@ -31,11 +31,11 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for arguments to `tool`, by name.
+    """Return a strategy for arguments to `tool`, keyed by name.
 
     Values come from your `given` strategies, or else from the type hints. Arguments with a default are sometimes left
-    out. Raises `BadInput` for a parameter without a type hint, or with a type hint for which Hypothesis has no
-    strategy, and for a `given` name that is not a parameter.
+    out. Raises `BadInput` for a parameter whose type hint is missing or for which Hypothesis has no strategy, and for a
+    name in `given` that is not a parameter.
     """
     parameters, hints = _parameters(tool)
     for name in given:
@@ -58,7 +58,7 @@ def calls(
     """Return a strategy for calls to `tool` as code, like `lookup(city='Oslo')`; `name` is the tool's name in the code.
 
     Values without a literal, such as `nan` or an object, are not drawn. Values drawn from `given` strategies become
-    literals too; to use one of the job's variables, write the code yourself.
+    literals too; to pass one of the job's variables, write the code yourself.
     """
     parameters, _ = _parameters(tool)
     unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
@@ -119,8 +119,7 @@ Written = dict[str, JSON]
 """Part of a scenario, as in a file."""
 
 EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
-"""A script's default last reply. It repeats forever, because most drawn jobs make more requests than the script has
-replies.
+"""A script's default last reply. It repeats forever, because most drawn jobs make more requests than there are replies.
 """
 
 
@@ -150,7 +149,7 @@ def scripts(
 
 
 def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
-    """Return a strategy for one to `most` jobs of `agents`, each with a message.
+    """Return a strategy for one to `most` jobs run by `agents`, each with a message.
 
     Every job gets the `fields`, such as `locals`.
     """
@@ -181,7 +180,7 @@ def scenarios(
     profile: Profile = "docs",
     **fields: JSON,
 ) -> Scenario:
-    """Return a scenario for your `agents`, in the format of a file; `code` draws the replies of each agent's model.
+    """Return a scenario for your `agents`, in the format of a file; `code` draws the replies from each agent's model.
 
     `job` has fields for every job, and `fields` those for the scenario: `world`, `limits`, `events` and so on. Raises
     `BadScenario` for values that are not allowed in a file.
@@ -212,7 +211,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a strategy for failing requests by one of the jobs `names`, by default the job `main`."""
+    """Return a strategy for failed requests from one of the jobs in `names` (by default, the job `main`)."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
@@ -251,7 +250,7 @@ def deviations(
 ) -> st.SearchStrategy[tuple[Deviation, ...]]:
     """Return a strategy for up to `most` different deviations that the scenario of `subject` allows.
 
-    `kinds` are some of kill, lose, fault, move and limit; None means all. The scenario runs once, when the first
+    `kinds` is a subset of kill, lose, fault, move and limit; None means all. The scenario runs once, when the first
     deviation is drawn.
     """
 
@@ -270,7 +269,7 @@ def deviations(
 def variations(
     draw: st.DrawFn, /, drawn: st.SearchStrategy[Scenario], subject: Subject | None = None, *, most: int = 2
 ) -> tuple[Subject, tuple[Deviation, ...]]:
-    """Return `subject` with a drawn scenario, and drawn deviations that this scenario allows."""
+    """Return `subject` with a drawn scenario, and drawn deviations that the scenario allows."""
     scenario = draw(drawn)
     made = Subject(scenario) if subject is None else subject.like(scenario)
     return made, draw(deviations(made, most=most))
@@ -281,14 +280,14 @@ STEP: float = 10.0
 
 
 def machine(subject: Subject, *code: st.SearchStrategy[str]) -> type[RuleBasedStateMachine]:
-    """Return a state machine whose rules build a script and events; at the end they are run and checked.
+    """Return a state machine whose rules build a script and events, which are run and checked at the end.
 
-    `subject` is a scenario with your agents, tools, world and invariants. The rules build its first job's script: a
-    reply of statements drawn from `code`, a message to the job, the outcome of a future in the world, a failing
-    request, or the worker's death. The script's last reply is `EXIT`.
+    `subject` is a scenario with your agents, tools, world and invariants. The rules add to the script and the events
+    for its first job: a reply of statements drawn from `code`, a message to the job, the outcome of a future in the
+    world, a failed request, or the worker's death. The script's last reply is `EXIT`.
 
-    Hypothesis shrinks a failing history and saves the smallest one as a file. Put `machine(...).TestCase` into a test
-    module.
+    Hypothesis shrinks a failing history and saves the smallest one as a file. Assign `machine(...).TestCase` to a name
+    in a test module.
     """
     _refuse_agents(subject)
     job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)

@@ -1,4 +1,4 @@
-"""What tests of STATEK agents need, in any test framework: a runtime with its LLM, clock and work queue.
+"""Test support for STATEK agents in any test framework: a runtime with its LLM, clock and work queue.
 
 The pytest fixtures use this module, which does not depend on pytest.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LabRuntime(Runtime):
-    """A runtime whose errors about the test itself point at the line in the test, not into this package."""
+    """A runtime whose errors about the test itself point to the line in the test, not into this package."""
 
     create_job = at_the_caller(Runtime.create_job)
     _kept: KeptRuntime | None = None
@@ -61,13 +61,13 @@ class LabRuntime(Runtime):
         lease: float = LEASE,
         beside: Beside | None = None,
     ) -> KeptRuntime:
-        """Keep everything in a store: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`. Call it before the first job.
+        """Keep everything in a store: `sqlite:PATH`, `files:FOLDER` or `postgresql://...`. Call before the first job.
 
-        If the store has the run, it is resumed: its jobs are restored, and work in progress is repeated. `kept` are
-        further objects to store, by name. `lease` is the number of real seconds after which another process may take
-        over the run from one that has gone silent. `beside` has other parts of the application.
+        If the store contains the run, it is resumed: its jobs are restored, and work in progress is repeated. `kept`
+        maps names to further objects to store. `lease` is the number of real seconds after which another process may
+        take over the run from a process that no longer responds. `beside` contains other parts of the application.
         """
-        from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # what most tests need not
+        from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # not needed by most tests
         from statek_sim.store.open import open_store  # noqa: PLC0415
         from statek_sim.store.worker import real_seconds, worker_name  # noqa: PLC0415
 
@@ -99,12 +99,12 @@ class LabRuntime(Runtime):
 
 
 LIMITS: Final = tuple(limit.name for limit in fields(HarnessLimits))
-"""The limits that a test may set, by setting name."""
+"""The limits that a test may set, keyed by setting name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """A lab's settings. `limits` override those in `preset` one by one; None means unlimited.
+    """A lab's settings. `limits` override the preset's limits one by one; None means unlimited.
 
     For `idle_polls`, see `Runtime`.
     """
@@ -123,7 +123,7 @@ def configured_settings(settings: LabSettings) -> StatekSettings:
 
 
 def configured_limits(settings: LabSettings) -> LLM_Harness:
-    """Return the harness with the preset's limits, overridden by the test's."""
+    """Return the harness with the preset's limits, overridden by the test's limits."""
     # HarnessLimits validates its values, with readable messages.
     limits = replace(configured_settings(settings).harness_limits(), **settings.limits)  # type: ignore[arg-type]
     return LLM_Harness.from_limits(

@@ -1,4 +1,4 @@
-"""A run's trace: every observable event, in order, as small frozen objects.
+"""A run's trace: all observable events, in order, as small frozen objects.
 
 A trace is written as JSON lines: a header, then one object per event with `event` and its fields. Fields keep their
 order, floats are written by `repr`, and text is ASCII-escaped, so equal runs give byte-identical traces. `Trace.digest`
@@ -83,7 +83,7 @@ class ConsoleLine:
 class ToolCalled:
     """A tool began to run; `via` is `call` (requested by the model or by warmup) or `code`.
 
-    `call_id` is the call's id in the model's reply, if a tool-calling agent made the call and it has one.
+    `call_id` is the call's id in the model's reply, if a tool-calling agent made the call and the call has an id.
     """
 
     at: float
@@ -284,8 +284,8 @@ class WorldChanged:
 class StoreRemark:
     """An effect of storing a value. `change` is `lost`, `changed`, `not stored`, `refused` or `kills`.
 
-    If `release` is None, it happened in this run. Otherwise this run's profile keeps every value, and it would happen
-    in that STATEK release. `name` is the variable, or `exit status`, `code` and the like.
+    If `release` is None, the effect occurred in this run. Otherwise, this run's profile keeps every value, and the
+    effect would occur in that STATEK release. `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float
@@ -319,7 +319,7 @@ _REMARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ToolsOffered:
-    """From this turn on, requests offer these tools. `sent` is False if they are not sent to the model."""
+    """From this turn on, requests offer these tools. `sent` is False if the tools are not sent to the model."""
 
     at: float
     job: str
@@ -332,7 +332,7 @@ class ToolsOffered:
 class ReplyRead:
     """A reply's text was searched for tool calls.
 
-    The event has the `stages` that were tried, and either the calls found or why the text was refused.
+    The event has the `stages` that were tried, and either the calls found or why the text was rejected.
     """
 
     at: float
@@ -387,7 +387,7 @@ class Compacted:
     """The history was shortened; tokens are those in the prompt, counted with the tokenizer.
 
     `cleared` and `cut` count tool results, `summarised` counts turns, and `dropped` counts messages. The first `prefix`
-    messages (`prefix_tokens`) are unchanged, so a prefix cache still has them.
+    messages (`prefix_tokens`) are unchanged, so a prefix cache still contains them.
     """
 
     at: float
@@ -407,7 +407,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpoke:
-    """Part of the harness intervened, such as a guard, a loop watcher or a budget; `action` says how."""
+    """Part of the harness intervened, such as a guard, a loop watcher or a budget; `action` is what it did."""
 
     at: float
     job: str
@@ -461,7 +461,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Escalated:
-    """A task moved to another level on its ladder because of `cause`; `to_level` is None if there is no further level.
+    """A task moved to another level on its ladder because of `cause`; `to_level` is None if there are no more levels.
 
     `task_type` is the type of task that decided which tools were offered, or None.
     """
@@ -488,7 +488,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process running the agents died; everything not durable is lost."""
+    """The process that ran the agents died; everything that was not durable is lost."""
 
     at: float
     job: str
@@ -565,7 +565,7 @@ Event = (
     | StoreRemark
     | AgentEvent
 )
-"""Every kind of event. All have `at` and `job`; `job` is empty if the event does not concern one."""
+"""All kinds of events. Each has `at` and `job`; `job` is empty if the event does not concern a job."""
 
 _FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
 _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
@@ -587,7 +587,7 @@ Packed = list[tuple[str, tuple[object, ...]]]
 
 
 def packed(events: Iterable[Event]) -> Packed:
-    """Return events in a form that `unpacked` restores in another process."""
+    """Return events in a form that `unpacked` can restore in another process."""
     return [(type(event).__name__, _READ[type(event)](event)) for event in events]
 
 
@@ -631,7 +631,7 @@ class Trace:
         """The number of events in `_by_job`, which is filled when a job's events are requested."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
-        """Called with the kind and the job at each durable change that has no event; a worker may die there."""
+        """Called with the kind and the job at each durable change without an event, where a worker may die."""
 
     def resume(self, events: Iterable[Event]) -> None:
         """Start with an earlier process's events."""
@@ -639,7 +639,7 @@ class Trace:
         self._by_job, self._sorted = {}, 0
 
     def seal(self) -> None:
-        """Ignore all further events, because they are not part of the run."""
+        """Ignore all further events, which are not part of the run."""
         self.add = _ignore
 
     @property
@@ -661,7 +661,7 @@ class Trace:
         return digest.hexdigest()
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
-        """Return the run's spans in the order in which they start; with `name`, those with that operation or name.
+        """Return the run's spans in the order in which they start, or only those with the operation or name `name`.
 
         Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint` and `ask_person`; a name is
         an operation with its subject, like `execute_tool search`. With `content`, spans include messages, arguments and
@@ -674,7 +674,7 @@ class Trace:
         return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:
-        """Return a job's events for queries; `tools` returns the names of its tools, if known."""
+        """Return a job's events for queries; `tools` returns the names of the job's tools, if known."""
         return JobTrace(self, job_id, tools)
 
     def events_of(self, job_id: str) -> Sequence[Event]:
@@ -735,7 +735,7 @@ class JobTrace:
 
 
 def require_tool(name: str, known: Collection[str], whose: str) -> None:
-    """Raise `BadInput` if a test asks for calls to a tool that does not exist.
+    """Raise `BadInput` if a test queries calls to a tool that does not exist.
 
     `known` lists the names of all tools that could be called; `whose` names their owner, such as "job 'main'".
     """

@@ -1,7 +1,7 @@
 """A run's record (calls, requests, answer and usage), with assertions that work for any framework.
 
-`trajectory` makes the record from a server, whose client is the agent under test, or from a guest, an agent, a runtime
-or an application.
+`trajectory` creates the record from a server (whose client is the agent under test), a guest, an agent, a runtime or an
+application.
 """
 
 from __future__ import annotations

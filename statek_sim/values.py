@@ -52,12 +52,12 @@ def as_json(value: Any) -> JSON:
 
 
 def record(value: Any, *names: str) -> dict[str, JSON]:
-    """Return the value's attributes with these names, for JSON; without names, all of a dataclass's fields."""
+    """Return the value's attributes with these names, for JSON; without names, return all of a dataclass's fields."""
     return {name: as_json(getattr(value, name)) for name in names or [field.name for field in fields(value)]}
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return the length of two sequences' common prefix, such as of messages or characters."""
+    """Return the length of the common prefix of two sequences, for example of messages or characters."""
     pairs = enumerate(zip(before, now, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
 
@@ -76,7 +76,7 @@ def printable_lines(texts: Iterable[str]) -> str:
 
 
 class IdSource:
-    """Returns `kind-1`, `kind-2` and so on for each kind."""
+    """Generates the ids `kind-1`, `kind-2` and so on for each kind."""
 
     __slots__ = ("_counts",)
 
@@ -84,7 +84,7 @@ class IdSource:
         self._counts: dict[str, int] = {}
 
     def saved(self) -> dict[str, int]:
-        """Return the number of ids of each kind so far, for `resume`."""
+        """Return the number of ids generated for each kind, for `resume`."""
         return dict(self._counts)
 
     def resume(self, saved: Mapping[str, int]) -> None:

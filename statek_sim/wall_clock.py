@@ -1,7 +1,7 @@
 """The wall clock of user code: `datetime.now()` and similar functions return virtual time.
 
-During a run, freezegun replaces the standard clocks in user modules. It hangs or leaks around asyncio event loops (its
-issues 437, 521, 529), so this package itself never reads a replaced clock: its code is passed a `Clock`.
+During a run, freezegun replaces the standard clocks in user modules. Freezegun hangs or leaks around asyncio event
+loops (its issues 437, 521, 529), so this package never reads a replaced clock: its code takes a `Clock`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNTOUCHED: Final = (
     "hypothesis",
     "rich",
     "tiktoken",
-    # freezegun inspects every attribute of a module. The lazy ones of these import all of openai (0.6 s), or a command
-    # line that accesses the network.
+    # freezegun inspects every attribute of a module. In these packages, lazy attributes import all of openai
+    # (0.6 s), or a command line that accesses the network.
     "openai",
     "huggingface_hub",
 )
@@ -37,7 +37,7 @@ UNTOUCHED: Final = (
 
 @contextmanager
 def _direct_callers_only() -> Iterator[None]:
-    """Make freezegun check only a clock's direct caller, because callers further up belong to this package."""
+    """Make freezegun check only a clock's direct caller, because callers further up are in this package."""
     depth = freezegun.api.call_stack_inspection_limit
     freezegun.api.call_stack_inspection_limit = 1
     try:
@@ -48,7 +48,7 @@ def _direct_callers_only() -> Iterator[None]:
 
 @contextmanager
 def _virtual_sleep() -> Iterator[None]:
-    """Make `time.sleep` in a tool take virtual time inside the block; outside jobs, it sleeps in real time."""
+    """Make `time.sleep` in tools take virtual time inside the block; outside jobs, it sleeps in real time."""
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
@@ -67,10 +67,10 @@ def _virtual_sleep() -> Iterator[None]:
 
 @contextmanager
 def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
-    """Make wall-clock reads in user code return `clock.wall()` inside the block; does nothing unless `active`.
+    """Make wall-clock reads in user code return `clock.wall()` inside the block; do nothing unless `active` is set.
 
-    `time.sleep` in a tool takes no real time: the step of its job takes that many more virtual seconds. `datetime` and
-    `date` objects that user code creates in the block are real ones, which a job's variables can keep.
+    `time.sleep` in a tool takes no real time: the job's step takes that many more virtual seconds. `datetime` and
+    `date` objects created by user code in the block are real ones, which a job's variables can hold.
     """
     if not active:
         yield

@@ -1,1 +1,1 @@
-"""The built-in agent (engine two), which calls tools, and the harness around it."""
+"""The built-in tool-calling agent (engine two) and its harness."""

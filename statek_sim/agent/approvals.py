@@ -1,4 +1,4 @@
-"""Questions to a person. A question suspends the run until it is answered or refused, or its deadline passes.
+"""Questions for a person, each of which suspends the run until it is answered, refused or expired.
 
 Tools may ask questions (`Tool.asks`), and gates may ask before admitting a call (`Approvals`).
 """
@@ -39,21 +39,21 @@ EXPIRED: Final = PersonSaid("expired")
 """The result of a question that nobody answered before the deadline."""
 
 LEAVE: Final = frozenset({"y", "yes"})
-"""Replies that approve a call, in any letter case; any other text refuses it and is taken as the reason."""
+"""Replies that approve a call, ignoring case; any other reply rejects it and is used as the reason."""
 
 NO: Final = frozenset({"n", "no", "false"})
-"""Replies that refuse, even in a `PersonSaid` of kind `answered`, because nobody would approve a call with them."""
+"""Replies that reject a call even in a `PersonSaid` of kind `answered`, since nobody would use them to approve one."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
 """Characters ignored around a refusal."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
-    """Convert the return value of a person's callable to a `PersonSaid`.
+    """Convert the value returned by a `person` callable to a `PersonSaid`.
 
     A string answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood answer never
-    allows a call. True approves and False refuses. A `PersonSaid` is returned unchanged, except that an answer with a
-    text in `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
+    allows a call. True approves and False refuses. A `PersonSaid` is returned unchanged, except that an answer whose
+    text is in `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
         no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
@@ -71,7 +71,7 @@ def word_of(question: Question, given: object) -> PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The questions that were open when a run was committed, and the answers received since, by token."""
+    """The questions that were open when a run was committed, and the answers received since, keyed by token."""
 
     questions: Sequence[Question]
     answers: Mapping[str, PersonSaid]
@@ -177,7 +177,7 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
-    """Return the question to ask a person about a call: the filled template, or whether to allow the call."""
+    """Return the question to ask a person about a call: the filled-in template or, if empty, a default question."""
     if ask.text:
         return filled(ask, call)
     arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
@@ -211,9 +211,9 @@ def tool_that_asks(
     parameters: Mapping[str, JSON] | None = None,
     seconds: float | None = None,
 ) -> Tool:
-    """Return a tool whose calls ask a person; `question` may contain the call's arguments in braces.
+    """Return a tool that asks a person; `question` may contain placeholders for arguments, such as `{city}`.
 
-    The person's answer is the call's result. A refusal is an error, and so is no answer within `seconds`.
+    The person's answer is the call's result. A refusal, or no answer within `seconds`, is an error.
     """
     schema: Mapping[str, JSON] = parameters or {
         "type": "object",
@@ -236,7 +236,8 @@ def _never_run(**arguments: Any) -> NoReturn:
 class Approvals:
     """A gate that asks a person before each call to these tools; put it last among the gates.
 
-    A question may contain the call's arguments in braces. An empty question asks whether the call may be made.
+    A question may contain placeholders for arguments, such as `{city}`. If it is empty, the person is asked whether the
+    call may be made.
     """
 
     stateless: Final = True

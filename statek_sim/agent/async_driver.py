@@ -1,6 +1,6 @@
 """The asyncio driver: executes runs with real models, tools and time, in production and in integration tests.
 
-Time is that of the event loop. On a `VirtualLoop` it is virtual, and a run has the same trace as in a `Simulation`.
+Time comes from the event loop. On a `VirtualLoop`, time is virtual, and a run has the same trace as in a `Simulation`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A coroutine function that sends a request to a model and returns the reply, or raises a `ProviderFailure`."""
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
-"""Answers a question like `harness.Person`, but never returns None. It is cancelled at the deadline."""
+"""Like `harness.Person`, answers a question, but must not return None. It is cancelled at the deadline."""
 
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
@@ -78,7 +78,7 @@ AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
 class LoopClock:
     """A clock that follows the running event loop, starting at `since` seconds; wall time starts at `start`.
 
-    For a resumed run, `AgentHarness.begin` sets `since` to the seconds that had already passed.
+    For a resumed run, `AgentHarness.begin` sets `since` to the time that had already passed.
     """
 
     def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
@@ -109,10 +109,10 @@ class LoopClock:
 
 
 async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
-    """Renew a keeper's lease while awaiting work; return the work's result: `holding(keeper, driver.run(run))`.
+    """Await work, renewing a keeper's lease in the meantime, and return the result: `holding(keeper, driver.run(run))`.
 
-    If another worker takes the session, the work is cancelled and `Fenced` is raised. Code that blocks the event loop
-    also blocks renewals; `AsyncDriver(threads=True)` avoids this by running plain functions in threads.
+    If another worker takes over the session, the work is cancelled and `Fenced` is raised. Code that blocks the event
+    loop also blocks renewals; `AsyncDriver(threads=True)` avoids this by running synchronous functions in threads.
     """
 
     async def renew() -> NoReturn:
@@ -152,11 +152,11 @@ class AsyncDriver:
 
     A model request fails with `ProviderTimeout` after `timeout` seconds. A tool's coroutine is cancelled at the tool's
     timeout, and all of a run's coroutines are cancelled with the run. A coroutine that ignores cancellation is closed
-    after `grace` seconds, and the run continues; `left_behind` lists the calls that cannot be closed either, as `job:
-    tool`. A plain function blocks the event loop; with `threads` it runs in a thread, where a timeout ends the wait but
-    not the function. `committed` is awaited before a run continues, and `receipted` before a run gets the result of a
-    call or question; `person` answers the runs' questions. `around_tool` returns a context manager for each tool call,
-    such as a tracer's current span.
+    after `grace` seconds, and the run continues; calls that cannot even be closed are listed in `left_behind` as `job:
+    tool`. A synchronous function blocks the event loop; with `threads`, it runs in a thread, and a timeout ends the
+    wait but not the function. `committed` is awaited before a run continues, and `receipted` before a run gets the
+    result of a call or question; `person` answers the runs' questions. `around_tool` returns a context manager for each
+    tool call, such as a tracer's current span.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class AsyncDriver:
         self.in_order: (
             Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
         ) = None
-        """Takes calls and their declared durations by position; returns the durations in the order that calls end."""
+        """Takes calls and their declared durations by position; returns the durations, in order of their ends."""
 
     async def run(self, run: AgentRun) -> None:
         """Execute a run until it is DONE; call again after pushing a message to the run."""
@@ -350,7 +350,7 @@ class AsyncDriver:
 
 
 def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any] | Delayed:
-    """Call a plain function; return its outcome, or an awaitable or `Delayed` result that is still unfinished."""
+    """Call a synchronous function; return its outcome, or its result if that is an awaitable or a `Delayed`."""
     try:
         value = start()
         if inspect.isawaitable(value):
@@ -372,7 +372,7 @@ async def _uncancelled(plain: Callable[[], T]) -> T:
     while task.cancelling() > before:
         task.uncancel()
     try:
-        # A cancellation that was already requested arrives at the next await, although it was undone.
+        # A cancellation that was already requested is raised at the next await, even though it was undone.
         await asyncio.sleep(0)
     except asyncio.CancelledError:
         if task.cancelling() > before:

@@ -30,7 +30,7 @@ Attempting = Callable[[Pending | None], Steps]
 
 
 def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | None = None) -> Steps:
-    """Work on a run's next message, level by level, until it is solved or no level is left.
+    """Work on a run's next message, level by level, until it is solved or no levels are left.
 
     Every attempt but the first starts with the conversation as it was before the message; the budget is not reset.
     `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or the reason for a
@@ -185,7 +185,7 @@ def _tell(
 
 
 def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
-    """End the run because no level is left, giving the reason and the best answer so far."""
+    """End the run because no levels are left, giving the reason and the best answer so far."""
     best = state.best
     run.answer = None if best is None else best.answer
     if REACTIONS[last.cause] == "stop":

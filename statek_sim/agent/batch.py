@@ -1,4 +1,4 @@
-"""Executes the calls in one reply: which of them run, when, and what the model is shown about each."""
+"""Executes the calls in a reply: decides which of them run and when, and what the model is shown for each."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ WITHHELD: Final = "Error: the result is withheld: "
 
 
 def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
-    """Tell the gates that admitted a call that it will not be made."""
+    """Notify the gates that admitted a call: the call will not be made."""
     for gate in gates:
         gate.withdrawn(call, at=at)
 
 
 class Batch:
-    """The calls in one reply as they are executed; `text` is the reply's text outside the calls."""
+    """The calls in a reply during their execution; `text` is the rest of the reply."""
 
     __slots__ = (
         "asks",
@@ -243,7 +243,7 @@ class Batch:
 
     def dropped(self) -> None:
         """Withdraw admitted calls from their gates, because the run was cancelled or part of it failed."""
-        # While a guard checks a later call of the wave, the outcomes have no positions yet.
+        # While a guard checks a later call in the wave, the outcomes have no positions yet.
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
             if outcome is None:
@@ -259,7 +259,7 @@ class Batch:
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
-        """Record a refused call for the model to correct."""
+        """Record a rejected call for the model to correct."""
         self._note(at, refusal)
         self.refusals.append(refusal)
 
@@ -278,7 +278,7 @@ class Batch:
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the call, counted as a step, or why the budget, a gate or a guard refuses it."""
+        """Count the call as a step and return it, or return why the budget, a gate or a guard rejects it."""
         if not self.run.budget.allows_call:
             # No guard has counted the call, so no guard needs to undo its count.
             return _NO_STEPS
@@ -288,7 +288,7 @@ class Batch:
         return ruling if isinstance(ruling, str) else self._let_in(at, ruling, asks)
 
     def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
-        """Return the call, counted as a step, or why the budget or a gate refuses it.
+        """Count the call as a step and return it, or return why the budget or a gate rejects it.
 
         Gates' and guards' questions for a person (`asks`) are collected until all calls are checked.
         """
@@ -309,9 +309,10 @@ class Batch:
         return call
 
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
-        """Return why a gate stops a call, or None if all admit it; collect the gates' questions.
+        """Return why a gate rejects a call, or None if all gates admit it; collect the gates' questions.
 
-        If a later gate refuses or raises (which ends the run), the gates that admitted the call are notified.
+        If a later gate rejects the call or raises an error (which ends the run), the gates that admitted it are
+        notified.
         """
         now = self.run.now()
         admitted: list[CallGate] = []
@@ -352,7 +353,7 @@ class Batch:
         return call
 
     def call(self) -> Steps:
-        """Run a wave's tools together, then ask a person the questions of tools that ask."""
+        """Run a wave's tools together, then ask a person the questions that tools have."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
         if running and self.run.deps.parts.commits:
@@ -374,7 +375,7 @@ class Batch:
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
-        """Return a call in the wave for a driver. If given, `check` runs instead of the tool and leaves no receipt."""
+        """Return the invocation for a call in the wave. If given, `check` replaces the tool and leaves no receipt."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
@@ -392,7 +393,7 @@ class Batch:
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
         """Record how a call in the wave ended.
 
-        `when` is set if the call ended before a crash, in seconds; its end is then already in the trace.
+        `when` is the time in seconds if the call ended before a crash; its end is then already in the trace.
         """
         self.outcomes[at] = outcome
         call, run = self.wave[at][1], self.run
@@ -410,7 +411,7 @@ class Batch:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person the questions of tools that ask, recording the answers as results."""
+        """Ask a person the tools' questions, recording the answers as results."""
         asking = [
             (at, filled(ask, call))
             for at, (_, call) in enumerate(self.wave)
@@ -438,7 +439,7 @@ class Batch:
         return tool
 
     def begun(self, call: ToolCall, *, before: bool = False) -> None:
-        """Record that a call is made. With `before`, it was made before a crash and is already in the trace."""
+        """Record that a call is made. If `before` is set, it was made before a crash and is already in the trace."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:
@@ -450,7 +451,7 @@ class Batch:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
-        """Return whether a tool returned a result that it had not yet returned for these arguments."""
+        """Return whether a tool's result differs from all of its earlier results for the same arguments."""
         seen = self.run.seen
         before = len(seen)
         seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))

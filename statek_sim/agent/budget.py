@@ -15,9 +15,10 @@ from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 
 
 class Counters:
-    """A run's counts of requests, replies, usage and exceptions.
+    """A run's counters for requests, replies, usage and exceptions.
 
-    `exceptions` counts refused replies and failed tools; `streak` counts consecutive turns with at least one exception.
+    `exceptions` counts rejected replies and failed tools; `streak` counts consecutive turns with at least one
+    exception.
     """
 
     __slots__ = (
@@ -67,7 +68,7 @@ class Counters:
         self.exceptions += failed
 
     def turn_ended(self, *, failed: bool) -> None:
-        """Count a turn; it `failed` if a call or the reply failed."""
+        """Count a turn; `failed` is true if a call or the reply failed."""
         self.streak = self.streak + 1 if failed else 0
         self.longest_streak = max(self.longest_streak, self.streak)
 
@@ -107,9 +108,9 @@ class Budget:
     """A run's limits; None means unlimited.
 
     `tokens` covers prompts and completions, as reported by the provider or, without a report, as measured. `seconds`
-    count from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each
+    are counted from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each
     answer. Costs use `prices`; other models that the run calls (a judge, a summarizer, a higher level) may have their
-    own in `model_prices`, by name.
+    own in `model_prices`, keyed by model name.
     """
 
     tokens: int | None = None
@@ -185,14 +186,14 @@ class BudgetTracker:
             setattr(self, name, saved[name])
 
     def begin(self, *, at: float) -> None:
-        """Record the first request, from which the run's seconds count."""
+        """Record the first request, which starts the run's clock."""
         if self.began is None:
             self.began = at
 
     def before_request(
         self, prompt_tokens: int, *, at: float, requests: int = 1, model: str = ""
     ) -> Overspent | None:
-        """Return the budget that the next request would exceed, or reserve the request's tokens if it fits.
+        """Return the budget that the next request would exceed; if there is none, reserve the request's tokens.
 
         `prompt_tokens` is the total for `requests` requests: a summary is requested only if the request after it fits
         too. `model` is the request's model.
@@ -247,7 +248,7 @@ class BudgetTracker:
         return over
 
     def spent(self, *, at: float) -> Spent:
-        """Return the usage so far. Seconds count from the first request; the cost is None without prices."""
+        """Return the usage so far. Seconds are counted from the first request; the cost is None without prices."""
         seconds = 0.0 if self.began is None else at - self.began
         cost = None if self._budget.prices is None else float(self.cost)
         return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
@@ -263,5 +264,5 @@ class BudgetTracker:
         self.steps += 1
 
     def not_called(self) -> None:
-        """Undo `called` for a call that a person did not allow."""
+        """Undo `called`, because a person did not allow the call."""
         self.steps -= 1

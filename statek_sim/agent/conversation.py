@@ -1,4 +1,4 @@
-"""A run's history and its requests. Tokens are counted once, when a message is added, and not again for each turn."""
+"""A run's history and requests. Each message's tokens are counted only once, when it is added."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PrefixShare:
 
     @property
     def share(self) -> float | None:
-        """The fraction of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
+        """The fraction of prompt tokens that a prefix cache would hit, from 0 to 1; None if there were no requests."""
         return self.hit / self.total if self.total else None
 
 
@@ -132,7 +132,7 @@ class Conversation:
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
         """Append a message from the model with these calls; do nothing if there is neither text nor a call.
 
-        Providers refuse assistant messages without text and calls.
+        Providers reject assistant messages with neither text nor calls.
         """
         if not text.strip() and not calls:
             return
@@ -215,7 +215,7 @@ class Conversation:
 
     @property
     def kept(self) -> int:
-        """The number of leading messages that the last request shares with the job's previous one."""
+        """The number of leading messages that the last request shares with the job's previous request."""
         return 0 if self._alone else self._kept
 
     def interrupted(self) -> None:

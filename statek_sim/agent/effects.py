@@ -86,7 +86,7 @@ class AskModel:
 
 
 CHECK: Final = "check of "
-"""Key prefix for an invocation that runs the tool's own check whether a call happened, rather than the tool."""
+"""Key prefix for an invocation that runs a tool's own check of whether a call happened, rather than the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Invocation:
 
     @property
     def checks(self) -> bool:
-        """Whether this runs the tool's own check whether a call happened, rather than the tool itself."""
+        """Whether this runs the tool's own check of whether a call happened, rather than the tool itself."""
         return self.key.startswith(CHECK)
 
 
@@ -186,7 +186,7 @@ class Receipt:
 
 
 def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float) -> Receipt:
-    """Return the receipt for a call or a question whose outcome `came` at second `at`."""
+    """Return the receipt for a call or a question; `came` is its outcome, and `at` the time in seconds."""
     status = came.status.value if isinstance(came, ToolOutcome) else came.kind
     return Receipt(job=job, key=key, at=at, status=status, text=came.text)
 
@@ -279,10 +279,10 @@ class Snapshot:
 class Reading:
     """The result of looking for calls in a reply's text.
 
-    There are three cases: the text contains `calls`, and `text` is the rest of the reply; what looks like a call is
-    `refused` for a reason that the model is shown; or there is no call. `shown` names the tool of a refused call that
-    has other text next to it. The model is corrected once for such a reply; a second one in a row counts as the final
-    answer. `stages` lists the parsing steps, for the trace.
+    There are three cases. If there are `calls`, `text` is the rest of the reply. If something looks like a call but is
+    rejected, `refused` is the reason shown to the model. Otherwise, there is no call. `shown` is the tool name in a
+    rejected call with other text next to it. The model is corrected once for such a reply; a second such reply in a row
+    counts as the final answer. `stages` lists the parsing steps, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
@@ -359,7 +359,7 @@ class CallGate(Protocol):
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Record that an admitted call's outcome is unknown.
 
-        Either a later gate or a guard refused the call, or its run was cancelled.
+        Either a later gate or a guard rejected the call, or its run was cancelled.
         """
 
 
@@ -371,7 +371,7 @@ SUMMARY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideModel:
-    """An additional model with its own prompt, used to write summaries or to judge texts.
+    """An additional model with its own prompt, used to write summaries or to judge text.
 
     `role` is the name of its script in a scenario.
     """
@@ -395,10 +395,10 @@ class TextWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shortened history: `messages` replace all others; the counts say what changed.
+    """A shortened history. `messages` replace all others, and the counts describe the changes.
 
-    `cleared` and `cut` count results, `summarised` counts turns, and `dropped` messages; your own compactor may omit
-    them.
+    `cleared` and `cut` count results, `summarised` counts turns, and `dropped` counts messages. Your own compactor may
+    omit the counts.
     """
 
     messages: Sequence[Message]
@@ -424,7 +424,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAhead:
-    """What is known when choosing a request's tools: its number, the last message, executed calls, open steps."""
+    """The information for choosing a request's tools: its number, the last message, executed calls and open steps."""
 
     turn: int
     message: str
@@ -453,7 +453,7 @@ class Compactor(Protocol):
 
 
 class GuardPoint(StrEnum):
-    """The points where a guard can run (harness document §3, and `budget`, which the document does not have)."""
+    """The points where a guard can run (harness document §3, plus `budget`, which is not in the document)."""
 
     INPUT = "input"
     CALL = "call"
@@ -464,7 +464,7 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """A session's usage so far; `seconds` may be virtual, and `cost` is in US dollars, or None without prices."""
+    """A session's usage so far; `seconds` may be virtual, and `cost` is in US dollars, or None if unknown."""
 
     tokens: int = 0
     cost: float | None = 0.0

@@ -1,4 +1,4 @@
-"""Escalation: ladders of models as data, and pure functions that decide which attempt follows."""
+"""Escalation: model ladders as data, and pure functions that choose the next attempt."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _shown(value: object) -> str:
 def _judgement(check: QualityCheck, given: object) -> Judgement:
     """Return a check's result as a `Judgement`; raises `BadInput` unless it is a `Judgement`, True or False.
 
-    A number is probably a score, and 0.1 would count as true.
+    Numbers are rejected, because a number is probably a score, and 0.1 would count as true.
     """
     good = given.good if isinstance(given, Judgement) else given
     if isinstance(good, bool):
@@ -179,7 +179,7 @@ _TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A finished attempt. `number` counts within its level; `cost` is in US dollars, or None without prices."""
+    """A finished attempt. `number` counts within its level; `cost` is in US dollars, or None if no prices are set."""
 
     level: str
     number: int
@@ -195,7 +195,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """A task's progress: its level (from 0), its next attempt there, and all finished attempts.
+    """A task's progress: its zero-based level, its next attempt at that level, and all finished attempts.
 
     `task_type` is the type of task whose tools are offered to the agent (`Choice.task`), or None.
     """
@@ -208,13 +208,13 @@ class Climb:
 
     @property
     def best(self) -> Attempt | None:
-        """The attempt with the best answer, or the first of several equals; None if there is no answer."""
+        """The attempt with the best answer (the first if several are equally good), or None if there is no answer."""
         answered = [attempt for attempt in self.attempts if attempt.answer is not None]
         return max(answered, key=lambda attempt: attempt.score, default=None)
 
     @property
     def tokens(self) -> int:
-        """The total tokens of all attempts."""
+        """The number of tokens used by all attempts."""
         return sum(attempt.tokens for attempt in self.attempts)
 
     @property
@@ -341,7 +341,7 @@ class Climbing:
 def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
     """Restore a `Climbing` from its `values`.
 
-    Raises `BadInput` if the ladder no longer has that level in that position.
+    Raises `BadInput` if the ladder no longer has that level at that position.
     """
     at, name = fields["climb"]["level"], fields["level"]
     names = [] if ladder is None else [level.name for level in ladder.levels]
@@ -411,7 +411,7 @@ exceeded budget, a bug or a ban do not.
 """
 
 WAITED_FOR: Final = frozenset({Cause.RATE_LIMITED, Cause.UNAVAILABLE})
-"""Causes that pass with time, so the next attempt at the same level waits."""
+"""Temporary causes, after which the next attempt at the same level waits."""
 
 _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
     {

@@ -123,12 +123,12 @@ async def waited(effect: Wait) -> Waited:
     except OWN_FAILURES as error:
         if from_outside(error):
             raise
-        # The awaited code may raise its own TimeoutError, for example of a connection.
+        # The awaited code may raise its own TimeoutError, for example from a connection.
         return Waited(error=error, late=limit.expired() and isinstance(error, TimeoutError))
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
-    """Return how many seconds a call takes, and its outcome, given the value returned by the tool's code."""
+    """Return a call's duration in seconds and its outcome, given the value returned by the tool's code."""
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
@@ -142,7 +142,7 @@ def _returned(value: object) -> ToolOutcome:
     if inspect.isasyncgen(value):
         return raised(TypeError("its result is an async generator, which is never read; return its items"))
     if not inspect.isawaitable(value):
-        # Exceptions of an iterator while it is read here are the tool's.
+        # Exceptions raised while an iterator is read here are the tool's.
         return ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if inspect.iscoroutine(value):
         value.close()
@@ -154,7 +154,7 @@ def _returned(value: object) -> ToolOutcome:
 def raised(error: BaseException) -> ToolOutcome:
     """Return the outcome of a call that raised an exception.
 
-    An error from this package is raised again, because it concerns the test.
+    An error from this package is re-raised, because it concerns the test.
     """
     if isinstance(error, asyncio.CancelledError):
         return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")
@@ -187,7 +187,7 @@ def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
 
 
 def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return a group's first failure that is not itself a group."""
+    """Return the first failure in an exception group that is not itself a group."""
     first = failures.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 

@@ -71,12 +71,12 @@ def guarded(
 
 
 def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> None:
-    """Tell the guards that an allowed call is not made."""
+    """Notify the guards that an allowed call will not be made."""
     withdraw(run.deps.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
-    """Tell the guards that have a `withdrawn` method that a call is not made."""
+    """Call the guards' `withdrawn` methods, if any, because a call will not be made."""
     if subject.point is GuardPoint.CALL:
         for guard in guards:
             withdrawn = getattr(guard, "withdrawn", None)

@@ -122,7 +122,7 @@ class AgentHarness:
     def _with_defaults(
         self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
     ) -> Parts:
-        """Return the parts, adding the default reader and compactor if they have none of their own."""
+        """Return the parts, with the default reader and compactor added where none are set."""
         if parts.reader is rescued or (rescue and parts.reader is None):
             parts = replace(parts, reader=reader_of(self.spec.model))
         if context is None or (context is CONTEXT and parts.compactor is not None):
@@ -153,8 +153,8 @@ class AgentHarness:
         """Return a run for a driver; pass the driver's `clock` if it differs from this harness's clock.
 
         With a `keeper`, the run is committed, and resumes the keeper's session. A new `LoopClock` is then set to the
-        second of the last commit; any other clock that is behind it raises `BadInput`. Pass the keeper's `save` and
-        `note` (under asyncio) or `committed` and `receipted` to the driver.
+        second of the last commit; if any other clock is behind that second, `BadInput` is raised. Pass the keeper's
+        `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         if not isinstance(task, str):
             raise BadInput(f"task is {task!r}; expected a string")
@@ -195,11 +195,11 @@ class AgentHarness:
         within: float = LONGEST,
         keeper: Keeper | None = None,
     ) -> AgentRun:
-        """Work on a task until nothing is left to do, and return the run.
+        """Work on a task until it is finished, and return the run.
 
-        `then` maps virtual seconds to later messages. Raises `RunawayJob` if work is left after `within` virtual
-        seconds, and `Unanswered` if a question has neither an answer nor a deadline. With a `keeper`, every commit is
-        saved, and an existing session is resumed.
+        `then` maps virtual seconds to later messages. Raises `RunawayJob` if the work takes longer than `within`
+        virtual seconds, and `Unanswered` if a question has neither an answer nor a deadline. With a `keeper`, every
+        commit is saved, and an existing session is resumed.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; set one, or drive `begin` yourself")
@@ -252,7 +252,7 @@ def unanswered(questions: Iterable[Question]) -> str:
 
 
 def _wire(api: str) -> FormatName:
-    """Return an API's wire format by its STATEK name; raises `BadInput`, listing the valid names."""
+    """Return an API's wire format, given its STATEK name; raises `BadInput`, listing the valid names."""
     if api.upper() not in PROVIDERS:
         raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
     return format_of(api).NAME

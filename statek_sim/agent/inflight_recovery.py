@@ -98,7 +98,7 @@ class Recall:
         yield from self._ask_about(self._open(), None)
 
     def _check(self) -> Checking:
-        """Run the tools' own checks whether calls happened; return the positions of calls that did not."""
+        """Run the tools' own checks of whether calls happened; return the positions of calls that did not."""
         checks = [at for at in self._open() if callable(self._tool(at).after_crash)]
         again: list[int] = []
 

@@ -74,7 +74,7 @@ def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 def _corrected(run: RunState, failure: Failure) -> bool:
-    """Return whether the reply answers a nudge about this failure, so that the conversation ends with the nudge."""
+    """Return whether the reply responds to a nudge about this failure, which is then the last message."""
     return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
@@ -103,7 +103,7 @@ class AgentRun(RunState):
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """Create a run; with `saved`, one that `resume.resumed` is about to restore."""
+        """Create a run; pass `saved` only for a run that `resume.resumed` is about to restore."""
         super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
 

@@ -196,7 +196,7 @@ def _side_request(run: RunState, wanted: TextWanted, attempt: int) -> ChatReques
 def _meter_side_reply(
     run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int
 ) -> None:
-    """Meter an answer. An unreadable one counts with its whole body, because it was generated and must be paid for."""
+    """Meter an answer. If unreadable, its whole body is counted, because it was generated and must be paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
     tokenizer = run.deps.envelopes.meter(request.model).model_tokenizer

@@ -46,7 +46,7 @@ class BreakerSettings:
 
     @property
     def probe_time(self) -> float:
-        """How many seconds a probe blocks other calls."""
+        """The time for which a probe blocks other calls, in seconds."""
         return self.cooldown if self.lease is None else self.lease
 
 
@@ -84,7 +84,7 @@ def _late(breaker: Breaker, permit: Permit) -> bool:
 
 
 class Breakers:
-    """Circuit breakers by key, for example one per tool or host. Failures under one key never block another.
+    """Circuit breakers, keyed for example by tool or host. Failures under one key never block another.
 
     `state` is a value that a checkpoint can store, and `restore` loads it.
     """
@@ -95,7 +95,7 @@ class Breakers:
 
     @property
     def state(self) -> Mapping[str, Breaker]:
-        """Every breaker that is not in its initial state, by key."""
+        """The breakers that are not in their initial state, keyed as in `ask`."""
         return {key: breaker for key, breaker in sorted(self._state.items()) if breaker != Breaker()}
 
     def restore(self, state: Mapping[str, Breaker]) -> None:
@@ -132,7 +132,7 @@ class Breakers:
             self._state[key] = Breaker(generation=generation, probe=breaker.probe)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Record that the call with this permit is not made, counting neither as a success nor as a failure.
+        """Record that the call with this permit was not made; it counts neither as a success nor as a failure.
 
         A probe's lease ends.
         """
@@ -141,7 +141,7 @@ class Breakers:
             self._state[key] = replace(breaker, probe_until=min(breaker.probe_until, at))
 
     def why_not(self, key: str, *, at: float) -> str:
-        """Return a message for the model that says why `key` is not called at second `at`."""
+        """Return a message for the model that explains why `key` is not called at second `at`."""
         breaker = self._state.get(key, Breaker())
         until = breaker.opened_at + self._settings.cooldown
         if breaker.circuit is Circuit.HALF_OPEN:
@@ -155,7 +155,7 @@ class Breakers:
 _WINDOW: Final = 5
 """The document's `windowSize`. Loops are detected from the third output on."""
 _THRESHOLD: Final = 0.9
-"""The document's `threshold`: strings more similar than this count as equal."""
+"""The document's `threshold`: strings that are more similar than this count as equal."""
 
 _NEAR: Final = 25
 """Long enough for most progress reports and most lists of pages."""
@@ -188,7 +188,7 @@ class TurnSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """Defines what counts as a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
+    """Defines what counts as a loop. `periods`: the longest period, in turns; `repeats`: how often it must occur.
 
     `near`: the first response is given after this many consecutive turns that each resemble the previous one; 0
     disables it. `polling` maps the names of tools that poll legitimately to how often the same answer is allowed, in a
@@ -288,7 +288,7 @@ def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) 
 
 
 def _near_loop(watch: Watch, settings: LoopSettings) -> tuple[Watch, Loop]:
-    """Return a near-loop. Lists and counters may look like one, so responses do not escalate and counting restarts."""
+    """Return a near-loop. Lists and counters may look like one, so responses do not escalate, and counting restarts."""
     reason = f"{settings.near} turns in a row were nearly the same; do something else if they lead nowhere"
     loop = Loop(period=1, repeats=settings.near, response=settings.strategy[0], reason=reason)
     return Watch((), watch.found, 0), loop
@@ -324,7 +324,7 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
 
 
 _ENDS: Final = 500
-"""How many characters are kept of each end of a turn's calls."""
+"""The number of characters kept at each end of a turn's calls."""
 
 
 def signature(call: CallSeen) -> str:

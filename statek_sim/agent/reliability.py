@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.rescue import Reformat
 
 _IN_EVERY_CALL: Final = re.compile(r"[{(\[<:]|functions\.")
-"""Matches something in every text that contains a call, or what looks like one."""
+"""Matches part of any text that contains a call, or what looks like one."""
 
 
 def rescued(
@@ -54,16 +54,16 @@ def rescued(
     reformat: Reformat | None = None,
     read_only: Collection[str] = (),
 ) -> Reading:
-    """Return the calls in a reply's text, found by rescue parsing, or why what looks like a call is refused.
+    """Return the calls that rescue parsing finds in a reply's text, or why what looks like a call is rejected.
 
-    `stages` tells how the calls were parsed, or why they were refused. `dialect` is the format that the model writes,
-    by default the one for the name `model` (see `dialect_of`). `read_only` names tools whose calls may come with text.
-    `reformat` is the agent document's last resort: it takes an unreadable reply and returns a better one, or None.
-    Arguments are converted as in a native call.
+    `stages` describes how the calls were parsed, or why they were rejected. `dialect` is the format that the model
+    writes, by default the one that belongs to the model name (see `dialect_of`). `read_only` names tools whose calls
+    may be surrounded by text. `reformat` is the agent document's last resort: it takes an unreadable reply and returns
+    a better one, or None. Arguments are converted as in a native call.
     """
     if not _IN_EVERY_CALL.search(text):
         return Reading(text=text)
-    # Imported only for a text that may hold a call: most agents never get one.
+    # Imported only for text that may contain a call: most agents never get any.
     from statek_sim.agent.rescue import Reason, dialect_of, rescue  # noqa: PLC0415
 
     dialect = dialect or dialect_of(model)
@@ -143,7 +143,7 @@ class LoopWatcher:
 
 
 class BreakerGate:
-    """A gate with one circuit breaker per tool. A call that raised, timed out or was cancelled is a failure."""
+    """A gate with one circuit breaker per tool. Calls that raised, timed out or were cancelled count as failures."""
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
         self.breakers = Breakers(settings)

@@ -28,11 +28,11 @@ def resumed(
     made: Callable[..., AgentRun] = AgentRun,
     anew: bool = False,
 ) -> AgentRun:
-    """Return a run that resumes from a snapshot's `state`, committed at `point` at second `committed`.
+    """Return a run that resumes from the snapshot `state`, which was committed at `point` at second `committed`.
 
-    `receipts` are the receipts since that commit. The clock in `deps` must not be behind `committed`. Start the run in
-    a driver like a new run; a run that was DONE waits for `push`. `made` creates the run, like `AgentRun`; set `anew`
-    if the trace does not yet contain the run. Raises `BadInput` for a state that does not fit the agent.
+    `receipts` are those written since that commit. The clock in `deps` must not be behind `committed`. Start the run in
+    a driver like a new run; a run that was DONE waits for `push`. `made` creates the run, as `AgentRun` does; set
+    `anew` if the trace does not yet contain the run. Raises `BadInput` for a state that does not fit the agent.
     """
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]

@@ -99,7 +99,7 @@ SINGLE_PARTS: Final = ("chooser", "reader", "compactor")
 
 
 def saved_parts(parts: Parts) -> dict[str, list[object]]:
-    """Return the parts' saved states, by field of `Parts`."""
+    """Return the parts' saved states, keyed by field of `Parts`."""
     return {kind: [part.saved() for part in stateful(parts, kind)] for kind in (*PART_LISTS, *SINGLE_PARTS)}
 
 
@@ -137,7 +137,7 @@ Steps = Generator[Effect, Answer, None]
 WorkInProgress = Mapping[str, object] | Callable[[], Mapping[str, object]]
 """Work in progress at a commit that the run's state does not contain, or a callable that returns it."""
 NoSteps = tuple[()]
-"""An empty sequence of effects, which is faster than an empty generator."""
+"""An empty sequence of effects; it is faster than an empty generator."""
 
 PLAIN: Final = (
     "task",
@@ -181,10 +181,10 @@ class Pending:
 
 
 class InFlight(Protocol):
-    """The calls in one reply as they are executed."""
+    """The calls in a reply during their execution."""
 
     def dropped(self) -> None:
-        """Tell the gates of admitted calls that their outcome is unknown."""
+        """Notify the gates that admitted the calls: the outcomes are unknown."""
 
 
 class RunState:
@@ -197,7 +197,7 @@ class RunState:
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """With `saved`, prepare to resume a run; see `resume.resumed`, which also restores its state."""
+        """Create a run; with `saved`, prepare to resume one (see `resume.resumed`, which also restores its state)."""
         self.job = job
         self.task = message
         self.spec = spec
@@ -251,7 +251,7 @@ class RunState:
         self.status = status
 
     def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
-        """Start the next attempt at `task` with `model`. If `history` is given, the attempt starts from it.
+        """Start the next attempt at `task` with `model`; if `history` is given, the attempt starts from that history.
 
         Without `history`, this is the first attempt, which continues from the current state.
         """
@@ -368,12 +368,12 @@ class RunState:
 
     @property
     def exception_count(self) -> int:
-        """The number of refused replies and failed tools so far."""
+        """The number of rejected replies and failed tools so far."""
         return self.counters.exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """The longest streak of turns with a refused reply or a failed tool."""
+        """The longest streak of turns with a rejected reply or a failed tool."""
         return self.counters.longest_streak
 
     @property

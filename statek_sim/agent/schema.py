@@ -1,7 +1,7 @@
 """Parses JSON written by a model, and a tool's JSON Schema (2020-12).
 
 Both native calls (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that the same
-text gives the same arguments in either.
+text gives the same arguments in both.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ALIASES: Final = {
     "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "dict": "object", "list": "array", "tuple": "array", "none": "null",
 }  # fmt: skip
-"""Names that people use for JSON Schema types."""
+"""Other common names for JSON Schema types."""
 JSON_ESCAPES: Final = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
-"""The characters that JSON escapes with a single letter, by that letter."""
+"""The characters that JSON escapes with a single letter, keyed by that letter."""
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _flat(text: str) -> dict[str, JSON] | None:
 
 
 def read_json(text: str) -> JSON:
-    """Return the value of a JSON text; raises `ValueError` (such as `NoJSON`), with the reason, if it is invalid."""
+    """Return the value of a JSON text; raises `ValueError` (such as `NoJSON`) with the reason if it is invalid."""
     flat = _flat(text)
     if flat is not None:
         return flat

@@ -32,7 +32,7 @@ Renewal = tuple[float, Callable[[], None]]
 """An interval in virtual seconds, and a function called after every interval to renew a lease."""
 
 Choose = Callable[[Sequence[str]], int]
-"""Takes the names of runs that can continue, or of calls that can end, and returns the index of the one to go first."""
+"""Takes the names of runs that can continue, or of calls that can end, and returns the index of the first to do so."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -41,7 +41,7 @@ _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
 
 
 class Simulation:
-    """Performs the effects of runs in virtual time. Actions at the same second run in the order they were scheduled.
+    """Performs the effects of runs in virtual time. Actions due in the same second run in the order of scheduling.
 
     `person` answers the runs' questions. `committed` is called with every snapshot, and `receipted` with the outcome of
     every call and question, before the run continues. `renewed` is called at its interval until `kill`. `tool_worked`
@@ -70,7 +70,7 @@ class Simulation:
         self._choose = choose
         self._renewed_at = clock.now()
         self.waiting: dict[str, Question] = {}
-        """Open questions by token."""
+        """Open questions, keyed by token."""
         self._life = 0
         self._open = 0
         """The number of scheduled actions plus the number of unfinished runs."""
@@ -145,7 +145,7 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Execute everything due by second `until`; return True if no action and no unfinished run is left.
+        """Execute everything due by second `until`; return True if no actions or unfinished runs are left.
 
         Raises the first exception from an action or a run, and `AsyncToolStuck` if an unfinished run can never
         continue.
@@ -178,7 +178,7 @@ class Simulation:
         return not self._open
 
     def _advance_to(self, seconds: float) -> None:
-        """Advance the clock to this second, calling the renewal function for every interval that passes."""
+        """Advance the clock to this second, renewing the lease after every interval that passes."""
         if self._renewal is not None:
             every, renew = self._renewal
             while (next_ := self._renewed_at + every) < seconds:
@@ -220,7 +220,7 @@ class Simulation:
         if came.latency:
             await asyncio.sleep(came.latency)
         elif self._choose is not None:
-            # The run continues now, before all others unless another one is chosen.
+            # The run continues now, before all others, unless another one is chosen.
             turn = asyncio.Event()
             self._loop.call_first(turn.set)
             await turn.wait()
@@ -248,7 +248,7 @@ class Simulation:
                 del self.waiting[question.token]
 
     def _in_order(self, calls: Sequence[Invocation], taking: Mapping[int, Delayed]) -> Mapping[int, Delayed]:
-        """Return the calls by position, in the order in which they end; calls may exchange their durations."""
+        """Return the calls' durations by position, ordered by when the calls end; calls may exchange durations."""
         seconds = {at: min(one.seconds, calls[at].timeout or math.inf) for at, one in taking.items()}
         last = max(seconds.values())
         # A call cannot take longer than its timeout, and a call that times out takes exactly that long.
@@ -272,7 +272,7 @@ class Simulation:
 
 
 class _Agenda(VirtualLoop):
-    """A simulation's event loop: it stops at a given second, and orders the runs that continue at the same second."""
+    """A simulation's event loop: it stops at a given second, and orders the runs that continue in the same second."""
 
     def __init__(self, clock: VirtualClock, *, moved: Callable[[float], None], choose: Choose | None) -> None:
         super().__init__(moved=moved)
@@ -293,7 +293,7 @@ class _Agenda(VirtualLoop):
             self.stop()
 
     def take(self) -> Timer:
-        """Remove and return the next timer. If several runs have a timer at that second, one run is chosen."""
+        """Remove and return the next timer. If several runs have a timer in that second, one run is chosen."""
         choose = self._choose
         first = super().take()
         if choose is None or _job_of(first) is None:

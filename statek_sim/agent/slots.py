@@ -19,7 +19,7 @@ URGENT, BACKGROUND = 1, 10
 class SlotRules:
     """Settings for a pool of slots. Priority 1 is the most urgent, 10 is background work (agent document §9).
 
-    `slots` is how many jobs run at a time, and `waiting` how many more may wait (None: no limit).
+    `slots` is the number of jobs that run at a time, and `waiting` the number that may wait (None: no limit).
     """
 
     slots: int = 1
@@ -31,8 +31,7 @@ class SlotRules:
     """
 
     share: float | None = 1.0
-    """Seconds by which each additional waiting job from the same submitter is counted as later, so that one with a
-    hundred jobs does not block one with a single job. If None, submitters are not distinguished (agent document §9).
+    """Seconds by which each additional waiting job from the same submitter is put back, so that a submitter with a
     """
 
     preempts: Literal["never", "step"] = "step"
@@ -43,8 +42,7 @@ class SlotRules:
     """
 
     full: Literal["refuse", "displace"] = "displace"
-    """Which job is refused if too many wait: the new one, or the one that would be served last. In the agent document
-    §9, adding a job blocks instead.
+    """Which job is rejected if too many are waiting: the new one, or the one that would be served last. In the agent
     """
 
     def __post_init__(self) -> None:
@@ -167,7 +165,7 @@ class SlotQueue:
         if left > 0:
             self._left[ticket.submitter] = left
         else:
-            # Submitters without jobs are forgotten, so that a million submitters use no memory.
+            # Submitters without jobs are removed, so that a million submitters use no memory.
             self._left.pop(ticket.submitter, None)
             self._last_start.pop(ticket.submitter, None)
 
@@ -228,7 +226,7 @@ class Slot:
 
     @property
     def waited(self) -> float:
-        """How many seconds the job has waited for a slot so far."""
+        """The time for which the job has waited for a slot so far, in seconds."""
         return self._ticket.waited
 
     @property
@@ -264,7 +262,7 @@ class SlotWorker:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Drain at the end of the block, or stop if it failed."""
+        """Drain at the end of the block, or stop if the block raised an error."""
         await (self.drain() if kind is None else self.stop())
 
     # -- monitoring --------------------------------------------------------------------------------------------
@@ -336,7 +334,7 @@ class SlotWorker:
                 granted.set_result(None)
 
     def _end_early(self, ticket: Ticket, why: str) -> None:
-        """End a job that has a slot; if it has not begun, it never will."""
+        """End a job that holds a slot; if it has not begun, it never will."""
         if ticket not in self._ended_early:
             self._ended_early[ticket] = why
             if ticket in self._tasks:
@@ -353,7 +351,7 @@ class SlotWorker:
             return await job(slot)
         except asyncio.CancelledError:
             why = self._ended_early.get(ticket)
-            # Also cancelled by another party: pass the cancellation on.
+            # Also cancelled by other code: pass the cancellation on.
             if why is None or task.cancelling() > before + 1:
                 raise
             raise SlotRefused(f"{ticket.submitter}: {why}") from None
@@ -395,7 +393,7 @@ class SlotWorker:
         await self._idle.wait()
 
     async def stop(self) -> None:
-        """Accept no more jobs, refuse waiting ones, cancel running ones, and wait until they have ended.
+        """Accept no more jobs, reject waiting ones, cancel running ones, and wait until they have ended.
 
         Their submitters get a `SlotRefused`; the submitters' own tasks continue.
         """
@@ -414,7 +412,7 @@ class SlotWorker:
 
 
 def _check_outside(what: str) -> None:
-    """Refuse an operation from a job that holds a slot."""
+    """Raise an error if the caller is a job that holds a slot."""
     held = _HELD.get()
     if held is not None and held.is_held:
         raise SlotRefused(

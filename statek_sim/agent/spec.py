@@ -15,7 +15,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
-"""The default maximum of iterations per run (agent document §4)."""
+"""The default maximum number of iterations per run (agent document §4)."""
 
 TOOL_TIMEOUT = 30.0
 """The default tool timeout, in virtual seconds."""

@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step: a tool that must succeed `times` times or, if not `required`, may.
+    """A workflow step: a tool that must succeed `times` times, or may if it is not `required`.
 
     The tools in `after` must have succeeded before.
     """
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """The steps of a workflow. `helpers`: tools outside the steps that may always be called (None: all of them)."""
+    """The steps in a workflow. `helpers`: tools outside the steps that may always be called (None: all of them)."""
 
     steps: tuple[Step, ...] = ()
     order: Literal["ordered", "any"] = "ordered"
@@ -92,7 +92,7 @@ def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
 
 
 def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Yield the position and the problem of each required step whose tool or prerequisite is `left_out`."""
+    """Yield the position of each required step whose tool or prerequisite is in `left_out`, and the problem."""
     for position, step in enumerate(steps):
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):
@@ -112,7 +112,7 @@ class StepRefusal:
 
 
 class StepEnforcer:
-    """Enforces a plan: call `check` before a tool, then `commit` or `roll_back` when it has ended.
+    """Enforces a plan: call `check` before a tool, then `commit` or `roll_back` when the tool has ended.
 
     A step is done when its tool has succeeded, so a step that depends on another waits for the other's result.
     """
@@ -143,7 +143,7 @@ class StepEnforcer:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The tools of required steps that are still open; a repeated one appears as often as needed."""
+        """The tools of required steps that are still open; a repeated step appears as often as it is still needed."""
         if self._open is None:
             self._open = self._still_open()
         return self._open

@@ -36,7 +36,7 @@ def _validator(schema: str) -> Validator:
 def validator_of(schema: Mapping[str, JSON]) -> Validator:
     """Return a validator for `schema`; raises `SchemaError` if it is invalid.
 
-    Validators are cached by the schema's text, since the same tools are offered turn after turn.
+    Validators are cached by the schema's text, because the same tools are offered in every turn.
     """
     return _validator(json.dumps(schema))
 

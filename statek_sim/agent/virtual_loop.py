@@ -16,14 +16,14 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 GRACE: Final = 5.0
-"""How many seconds cancelled code has to finish before its coroutine is closed."""
+"""The time that cancelled code has to finish before its coroutine is closed, in seconds."""
 
 _WAKING: Final = 3
 """The number of loop passes after which a woken task notices that its coroutine was closed."""
 
 
 async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel a task, closing its coroutine if it still runs after `grace` seconds; return whether it has ended."""
+    """Cancel a task, closing its coroutine if still running after `grace` seconds; return whether it has ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=grace)
     return await closed(task)
@@ -55,8 +55,8 @@ async def closed(task: asyncio.Task[Any]) -> bool:
 def closed_late(work: object, seconds: float | None, grace: float = GRACE) -> Iterator[None]:
     """Close an awaited coroutine if it is still running `grace` seconds after a timeout of `seconds` cancelled it.
 
-    Use it inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for anything but a
-    coroutine, it does nothing.
+    Use this inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Does nothing without a timeout, or for
+    anything but a coroutine.
     """
     task = asyncio.current_task()
     if seconds is None or task is None or not inspect.iscoroutine(work):
@@ -186,13 +186,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.append(timer)  # type: ignore[attr-defined]  # where asyncio keeps what it runs next
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Nothing to do: a cancelled timer is skipped when its time comes."""
+        """Do nothing: a cancelled timer is skipped when it is due."""
 
     def _process_events(self, event_list: list[object]) -> None:
-        """Nothing to do: there are no file descriptors."""
+        """Do nothing: there are no file descriptors."""
 
     def _write_to_self(self) -> None:
-        """Nothing to wake: the loop never sleeps."""
+        """Do nothing: the loop never sleeps, so it need not be woken."""
 
 
 @contextmanager
@@ -225,5 +225,5 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and close those that do not end within `GRACE` seconds."""
+    """Cancel tasks, and close the ones that do not end within `GRACE` seconds."""
     await asyncio.gather(*(cancelled_in_time(task, GRACE) for task in tasks))

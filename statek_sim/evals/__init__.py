@@ -1,4 +1,4 @@
-"""Agent evaluations: tasks with their own worlds, the agents that work on them, and statistics of the results."""
+"""Agent evaluations: tasks with their own worlds, agents that work on the tasks, and statistics of the results."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return an arm for the user's agent along with these arms, each also with a model that makes no mistakes."""
+    """Return these arms and an arm for the user's agent, each also with a model that makes no mistakes."""
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 

@@ -26,7 +26,7 @@ Marks = Annotated[str, Field(pattern="^[01]+$")]
 
 
 class Baseline(BaseModel):
-    """Which runs passed, by arm and eval, along with the model, a digest of its profile, and each arm's parts."""
+    """The runs that passed, keyed by arm and eval, with the model, a digest of its profile, and each arm's parts."""
 
     model_config = ConfigDict(strict=True)
 
@@ -58,7 +58,7 @@ class Baseline(BaseModel):
         evals: Collection[str] | None = None,
         seeds: int | None = None,
     ) -> Baseline:
-        """Return the part of the baseline that covers these arms and evals, and seeds below `seeds`; None means all."""
+        """Return the part of the baseline for these arms, these evals and the seeds below `seeds`; None means all."""
         kept = {
             arm: {name: marks[:seeds] for name, marks in runs.items() if evals is None or name in evals}
             for arm, runs in self.runs.items()

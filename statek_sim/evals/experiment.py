@@ -44,7 +44,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.values import JSON
 
 RESERVE: Final = 8
-"""One part in this many of a context's budget is reserved for the answer."""
+"""The fraction of a context's budget reserved for the answer is 1 divided by this number."""
 
 
 @cache
@@ -246,7 +246,7 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Pla
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
-    """Return the outcomes of all runs in the order of scenario, seed and arm; any executor gives the same result.
+    """Return the outcomes of all runs, ordered by scenario, seed and arm; any executor gives the same result.
 
     `heard` is called with the number of finished runs and the total.
     """
@@ -264,7 +264,7 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
 
 
 def _prepared() -> None:
-    """Load what every worker needs: the tokenizer's vocabulary."""
+    """Load the tokenizer's vocabulary, which every worker needs."""
     tokenizer_for_model(MODEL).tokenizer.count("a")
 
 
@@ -310,7 +310,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
 
 
 class ServedModel:
-    """A simulated model behind HTTP. `requests` is the number of requests so far, and `tokens` their total tokens."""
+    """A simulated model behind HTTP. `requests` and `tokens` are the totals so far."""
 
     def __init__(self, model: SimulatedModel, *, most_requests: int = MOST_REQUESTS) -> None:
         self.requests = 0
@@ -322,13 +322,13 @@ class ServedModel:
 
     @contextmanager
     def running(self) -> Iterator[ModelAccess]:
-        """Serve the model inside the block, with clients' environment variables pointing to the server."""
+        """Serve the model inside the block, with the clients' environment variables pointing to the server."""
         with RunningServer(self._answered) as server, _environment(client_environment(server.url)):
             yield ModelAccess(url=server.url, openai_url=f"{server.url}/v1", api_key=KEY, model=MODEL)
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of all requests and answers."""
+        """The number of tokens in all requests and answers."""
         return Tokens(
             measured=Count(self._prompt, self._completion),
             estimated=Count(self._sent // BYTES_PER_TOKEN, self._received // BYTES_PER_TOKEN),

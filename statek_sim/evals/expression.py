@@ -19,7 +19,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 Scope = Mapping[str, Any]
-"""The values that an expression's names refer to."""
+"""The values of the names in an expression."""
 
 LONGEST: Final = 4_000
 """The maximum length of an expression, in characters."""
@@ -33,7 +33,7 @@ class Unanswerable(BadInput):
     """Raised if an expression cannot be evaluated, for example because a key or a row is missing."""
 
 
-# -- what expressions may call ----------------------------------------------------------------------------------
+# -- functions for expressions ----------------------------------------------------------------------------------
 
 
 def _member(value: Any, name: str) -> Any:
@@ -115,7 +115,7 @@ def _joined(items: Iterable[Any], by: str = ", ") -> str:
 
 
 def _of_numbers(sign: str, operate: Any) -> Any:
-    """Return an operation that refuses strings, because repeated strings could become huge."""
+    """Return an operation that rejects strings, because repeated strings could become huge."""
 
     def operation(left: Any, right: Any) -> Any:
         if isinstance(left, int | float) and isinstance(right, int | float):

@@ -1,8 +1,8 @@
-"""Agents in four frameworks for `evals run --agent`, each as simple as its framework allows.
+"""Agents built with four frameworks for `evals run --agent`, each as simple as its framework allows.
 
 statek-sim evals run --agent statek_sim.evals:langgraph
 
-Copy one of them and adapt it to your agent. Each raises `BadInput` if its framework is not installed.
+Copy one and adapt it to your agent. Each function raises `BadInput` if its framework is not installed.
 """
 # ruff: noqa: PLC0415  # only the requested framework is imported
 
@@ -119,7 +119,7 @@ def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
 
 
 def from_pydantic_ai(make: Callable[[Assignment, list[Any]], Any]) -> OwnAgent:
-    """Return an agent that runs the pydantic-ai `Agent` returned by `make`, given an assignment and its tools."""
+    """Return an agent that runs a pydantic-ai `Agent`; `make` creates it from an assignment and its tools."""
 
     async def work(job: Assignment) -> str:
         done = await make(job, tools_for_pydantic_ai(job)).run(job.task)

@@ -29,7 +29,7 @@ def seen_in(messages: Sequence[Message]) -> list[Called]:
     open_: dict[str, list[int]] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            # Ids are unique only within a reply: some models, and calls parsed from text, use the same ids again.
+            # Ids are unique only within a reply: some models, and calls parsed from text, reuse them.
             open_ = {}
             for call in _calls(message):
                 open_.setdefault(str(call.get("id")), []).append(len(seen))
@@ -76,11 +76,11 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 _CALL: Final = re.compile(r"- ([\w.-]+)\(")
 _GAVE: Final = ") -> "
 _SHORTENED: Final = " [...] "
-"""The marker in a summary line where the middle of a text was left out."""
+"""The marker in a summary line where the middle of a string was left out."""
 
 
 def shown_calls(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls in a prompt, starting with those in a summary; a call whose result was removed has no result."""
+    """Return the calls in a prompt, starting with those in a summary; calls whose results were removed have none."""
     return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
@@ -101,8 +101,8 @@ def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
 def is_corrected(messages: Sequence[Message]) -> bool:
     """Return whether a prompt ends with a correction.
 
-    That is a nudge from the built-in agent, or any message with the role `user` that another harness sends after a
-    reply.
+    A correction is a nudge from the built-in agent, or any message with the role `user` that another harness sends
+    after a reply.
     """
     last = messages[-1] if messages else {}
     if last.get("role") != "user":
@@ -154,7 +154,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A task's plan. `scope` has the values mentioned in the task's text; `next` never changes it."""
+    """A task's plan. `scope` contains the values mentioned in the task's text; `next` never changes it."""
 
     steps: tuple[PlanStep, ...]
     scope: Scope
@@ -162,9 +162,9 @@ class Plan:
     def next(self, seen: Sequence[Called]) -> tuple[PlannedCall, ...] | str:
         """Return the next calls, several together if the plan allows it, or the final answer.
 
-        A call shown with its result is done. A failed call is repeated unless the plan has an alternative, and so is a
-        call whose result is needed but no longer shown. Raises `Unanswerable` if the results lack a value that the plan
-        needs.
+        A call shown with its result is done. A failed call is repeated unless the plan has an alternative; a call whose
+        result is needed but no longer shown is repeated too. Raises `Unanswerable` if the results lack a value that the
+        plan needs.
         """
         walk = _Walk(dict(self.scope), list(seen))
         walk.take(self.steps)

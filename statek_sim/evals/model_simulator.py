@@ -1,9 +1,9 @@
-"""A simulated model that knows the correct action, and makes mistakes as often as its profile says.
+"""A simulated model that knows the correct action, and makes mistakes at the rates in its profile.
 
 The correct action follows from the task's plan and the prompt. Then each class of mistakes is drawn in a fixed order: a
 class has a propensity for each scenario, and a draw for each turn. A turn is identified by its position in the task and
 the number of earlier visits, so two harnesses get the same draws as long as they lead to the same positions. After a
-call with a wrong argument, the model believes that it got the right call's result. `wrong_replies` builds the replies
+call with a wrong argument, the model believes that it got the correct call's result. `wrong_replies` builds the replies
 with mistakes.
 """
 
@@ -60,7 +60,7 @@ class Task(Protocol):
         """The tools that may be called."""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the right calls or the answer, given the calls in the prompt; None if they are insufficient."""
+        """Return the correct calls or the answer, given the calls in the prompt; None if those are insufficient."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools that come after this tool."""
@@ -90,7 +90,7 @@ class SimulatedModel:
         self.turns: list[Turn] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer a request with the body that a server would send; refuses a prompt that is too long."""
+        """Answer a request with the body that a server would send; rejects a prompt that is too long."""
         return deliver(self.reply(request), request, _MANNER)
 
     def reply(self, request: ChatRequest) -> Reply:
@@ -121,7 +121,7 @@ class SimulatedModel:
         return message_tokens + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: Called) -> Called:
-        """Return a call as the model remembers it: a call with a wrong argument is remembered as the right one."""
+        """Return a call as the model remembers it: a call with a wrong argument is remembered as the correct one."""
         meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
         if meant is None or call.error is not None:
             return call
@@ -167,7 +167,7 @@ class _Turn:
         return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return the right action after a correction, or None if that is the action that was corrected.
+        """Return the correct action after a correction, or None if that is the action that was corrected.
 
         If a believed result led to the corrected action, the model stops believing it.
         """
@@ -234,7 +234,7 @@ class _Turn:
         return None
 
     def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
-        """Act on the newer half of the calls in a long prompt, unless that leads to the same action as all calls."""
+        """Act on only the newer half of the calls in a long prompt, unless that leads to the same action."""
         if not self._long or len(self._shown) < 2:
             return None
         left = self._right(self._shown[len(self._shown) // 2 :])
@@ -310,10 +310,10 @@ def _name_of(tool: ToolSpec) -> str:
 
 
 def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "ministral-3-8b-instruct") -> Reply:
-    """Return a script entry for a conversation that follows a script of calls and texts, with mistakes.
+    """Return a script entry for a conversation that follows a script of tool calls and text, but with mistakes.
 
     Use it as `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`. `profile` is the name of a
-    built-in profile or a .toml file. Each seed has its own propensities for mistakes, as each eval has.
+    built-in profile or a .toml file. As for evals, each seed has its own propensities for mistakes.
     """
     known = load_profile(profile)
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
@@ -335,7 +335,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
 
 
 class _ScriptedTask:
-    """A script as a task: its calls, in order, are the right actions, and its last text is the right answer."""
+    """A script as a task: the calls, in order, are the correct actions, and the final text is the correct answer."""
 
     def __init__(self, script: Sequence[Chat], tools: Sequence[ToolSpec], seed: int) -> None:
         self.eval_id = f"script {seed}"
@@ -344,7 +344,7 @@ class _ScriptedTask:
         self._answer = script[-1].text or ""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
-        """Return the calls in the first turn with a missing result, or the last text."""
+        """Return the calls in the first turn for which a result is missing, or the final text."""
         done = Counter(call_key(call.name, call.arguments) for call in seen if call.error is None)
         for turn in self._turns:
             wanted = Counter(call_key(call.name, call.arguments) for call in turn)

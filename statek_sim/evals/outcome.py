@@ -1,4 +1,4 @@
-"""A run's outcome, and a simulated model's classes of mistakes: ToolScan's seven classes and two more."""
+"""A run's outcome, and the classes of mistakes that a simulated model makes: ToolScan's seven classes and two more."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Turn(NamedTuple):
     """A model's action on one turn, and the harness's reaction.
 
     `failure` is the class of the mistake, or None; `how` gives details. `corrected` is whether a correction came before
-    this turn, and `heeded` whether the model followed it. `stage` is how rescue parsing read the reply, or why it did
-    not. `nudged` is the correction that followed. Turns with equal replies and reactions have equal `digest`s.
+    this turn, and `heeded` whether the model followed it. `stage` is how rescue parsing read the reply, or why it
+    failed. `nudged` is the correction that followed. Turns with equal replies and reactions have equal `digest`s.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Count(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The total of both numbers."""
+        """The total number of tokens."""
         return self.prompt + self.completion
 
 
@@ -76,7 +76,7 @@ class Tokens(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a run. `wasted` counts calls that failed, were refused, or repeated an answered call.
+    """The outcome of a run. `wasted` counts calls that failed, were rejected, or repeated an answered call.
 
     `seconds` is the real time of a user's own agent; None for the built-in harness, whose time is virtual.
     """
@@ -117,7 +117,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record of a run. `calls` come from the world's log, not from the agent.
+    """A record of a run. `calls` are taken from the world's log, not from the agent.
 
     `stop` is "final" if the run ended with an answer, and otherwise the limit or error that ended it.
     """
@@ -133,7 +133,7 @@ class FinishedRun:
     """A finished run, as passed to your own Python check.
 
     `calls` are the calls in the world's log. `before` and `after` are the tables (lists of rows by table name) at the
-    start and at the end. `facts` has the values that differ by seed, and the facts defined in the eval.
+    start and at the end. `facts` contains the values that differ by seed, and the facts defined in the eval.
     """
 
     answer: str | None

@@ -4,7 +4,7 @@ def agent(job: Assignment) -> str: ...
 
 verdict = judge(instance, play(instance, agent))
 
-An agent is judged by the calls logged in the world, never by its own report.
+An agent is evaluated by the calls logged in the world, never by its own report.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WorldTool:
 
 
 class Calls:
-    """Passes an agent's calls to a world, counts them, and asks the person about calls that need approval."""
+    """Passes an agent's calls to a world, counts them, and asks a person about calls that need approval."""
 
     def __init__(self, world: World, approving: Approving | None, most: int) -> None:
         self._world = world
@@ -170,7 +170,7 @@ def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
 # -- the ideal plan as a player -------------------------------------------------------------------------------
 
 MODEL: Final = TOKENIZER_OF
-"""The agent's model name: its budgets are counted with the same tokenizer as the simulated model's window."""
+"""The agent's model name, whose tokenizer is also used for the simulated model's window."""
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
@@ -191,7 +191,7 @@ def planned(plan: Plan) -> FunctionLLM:
 
 
 def harness_of(instance: Instance, provider: Provider, **settings: Any) -> AgentHarness:
-    """Return a harness for an instance, with the person who approves calls; `settings` are passed to `AgentHarness`."""
+    """Return a harness for an instance, with a person who approves calls; `settings` are passed to `AgentHarness`."""
     approving = instance.approving()
     return AgentHarness(
         provider,
@@ -218,7 +218,7 @@ IDEAL: Final = "ideal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A script's result on one seed; `script` is "ideal", or the id of a wrong script."""
+    """A script's result on one seed; `script` is "ideal", or the id of an incorrect script."""
 
     script: str
     seed: int
@@ -227,21 +227,21 @@ class Proof:
 
     @property
     def as_it_should(self) -> bool:
-        """Whether the ideal script passed with all points, or a wrong script failed."""
+        """Whether the ideal script passed with all points, or an incorrect script failed."""
         if self.script == IDEAL:
             return self.verdict.passed and self.verdict.score == 1.0
         return not self.verdict.passed
 
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
-    """Return a line, with the eval's file and line number, about a script that did not pass or fail as expected."""
+    """Return a message, with the eval's file and line number, about a script that did not pass or fail as expected."""
     reason = "passes, but should fail" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
-    """Return a line for each script with the wrong verdict; empty if the check tells right scripts from wrong ones."""
+    """Return a message for each script with an unexpected verdict; empty if the check tells good from bad scripts."""
     return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
 
 

@@ -25,7 +25,7 @@ from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, wh
 Tier = Literal["easy", "medium", "hard"]
 
 HEEDS: Final = "heeds_nudge"
-"""The rate at which the model follows a correction and acts right on that turn."""
+"""The rate at which the model follows a correction and acts correctly on that turn."""
 STAYS: Final = "stays_in_loop"
 """The rate at which a model that has repeated a call repeats it again."""
 INVENTS: Final = "invents_tool"
@@ -75,16 +75,16 @@ class ClassRate(BaseModel):
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
     def propensity(self, *words: str) -> float:
-        """Return a propensity from 0 to 1; equal `words`, which say what it is for, give equal propensities."""
+        """Return a propensity from 0 to 1; `words` state its purpose, and equal words give equal propensities."""
         return self.share * beta_draw(*self.beta, *words)
 
 
 class Profile(BaseModel):
     """A simulated model's profile.
 
-    `assumed` says why the rates were chosen. `window` is the maximum number of prompt tokens; longer prompts are
-    refused, as servers do. `context_loss` only occurs in prompts with at least `long_prompt` tokens. `damage` weights
-    the kinds of damage to malformed calls. `scenarios` has explicit propensities, which replace the draws.
+    `assumed` explains why the rates were chosen. `window` is the maximum number of prompt tokens; longer prompts are
+    rejected, as by a server. `context_loss` occurs only in prompts with at least `long_prompt` tokens. `damage` weights
+    the kinds of damage to malformed calls. `scenarios` contains explicit propensities, which replace the draws.
     """
 
     model_config = _FORMAT
@@ -103,7 +103,7 @@ class Profile(BaseModel):
 
     @property
     def all_rates(self) -> dict[str, float]:
-        """All rates by name.
+        """All rates, keyed by name.
 
         A class's rate is its mean over scenarios. `damage: KIND` is a fraction of the malformed calls that arrive as
         text.
@@ -185,7 +185,7 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(text: str, where: str) -> Profile:
-    """Return the profile in a TOML text; raises `BadInput` with `where`, the file's name, and the key."""
+    """Return the profile in TOML text; raises `BadInput` with the file's name (`where`) and the key."""
     try:
         return _checked(Profile.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:

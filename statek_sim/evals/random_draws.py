@@ -16,19 +16,19 @@ _SCALE: Final = 1 << 53
 
 
 def uniform(*words: str | int) -> float:
-    """Return a number in [0, 1) that depends only on `words`, which name its purpose."""
+    """Return a number in [0, 1) that depends only on `words`, which state its purpose."""
     digest = hashlib.blake2b("\x1f".join(map(str, words)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / _SCALE
 
 
 def picked(options: Sequence[T], *words: str | int) -> T:
-    """Return one of the options, chosen only by `words`, which name the purpose."""
+    """Return one of the options; the choice depends only on `words`, which state its purpose."""
     return options[int(uniform(*words) * len(options))]
 
 
 @cache
 def beta(a: float, b: float, *words: str | int) -> float:
-    """Return a number from 0 to 1 drawn from Beta(a, b). It depends only on `words`, which name its purpose."""
+    """Return a number from 0 to 1, drawn from Beta(a, b); it depends only on `words`, which state its purpose."""
     return random.Random("\x1f".join(map(str, words))).betavariate(a, b)
 
 
@@ -37,7 +37,7 @@ _MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "01234
 
 
 class Draws:
-    """Random draws for one eval and seed. A draw depends only on its name, so a new draw does not change others."""
+    """Random draws for one eval and seed. Each draw depends only on its name, so a new draw does not change others."""
 
     def __init__(self, eval_id: str, seed: int) -> None:
         self._key = f"{eval_id}/{seed}/".encode()

@@ -1,4 +1,4 @@
-"""An eval, and its instance for one seed: a task, a new world with tools, a plan, and what a run must achieve."""
+"""An eval, and its instance for one seed: a task, a new world with tools, a plan, and the demands on a run."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ class Instance:
     facts: Scope
 
     def plan_of(self, wrong: str) -> Plan:
-        """Return the plan of the wrong script with this id, which may use facts that a model cannot know."""
+        """Return the plan of the incorrect script with this id; it may use facts that a model cannot know."""
         steps = next(script.plan for script in self.scenario.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the plan's next action, given the calls shown; None if it needs a value that is not shown."""
+        """Return the plan's next action, given the calls shown; None if the action needs a value that is not shown."""
         try:
             return self.plan.next(seen)
         except Unanswerable:

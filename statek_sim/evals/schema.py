@@ -1,4 +1,4 @@
-"""The format of eval files as pydantic models, which refuse unknown keys."""
+"""The format of eval files, as pydantic models that reject unknown keys."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Draw(Part):
 
 
 def _kind(value: object) -> str:
-    """Return `draw` for a mapping with one of a draw's keys, and `value` for any other value in a file."""
+    """Return `draw` for a mapping that contains one of a draw's keys, and `value` for anything else in a file."""
     drawn = isinstance(value, Draw) or (isinstance(value, Mapping) and not value.keys().isdisjoint(_DRAWN))
     return "draw" if drawn else "value"
 

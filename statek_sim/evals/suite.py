@@ -27,17 +27,17 @@ _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
 """Names reserved by the expression language."""
 
 LEAST_WRONG: Final = 2
-"""The minimum number of wrong scripts per eval."""
+"""The minimum number of incorrect scripts per eval."""
 
 Names = frozenset[str]
 
 _EXPRESSIONS: Final = frozenset({"when", "condition", "again", "allows", "where", "applied"})
-"""Keys in the format whose value is an expression."""
+"""Keys whose value is an expression."""
 
 _VALUES: Final = frozenset(
     {"says", "gives", "row", "set", "arguments", "answer", "value", "avoids", "because"}
 )
-"""Keys in the format whose value may contain expressions or templates."""
+"""Keys whose value may contain expressions or templates."""
 
 
 def findings(text: EvalText) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
 
 
 def _names(text: EvalText) -> Iterator[Finding]:
-    """Yield the names that are reserved, or defined twice."""
+    """Yield a problem for each name that is reserved or defined twice."""
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
@@ -181,7 +181,7 @@ def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Find
 
 
 def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
-    """Return the names that expressions under one of a part's keys may use; `inner` includes the name in its `for`."""
+    """Return the names that expressions under a part's key may use; `inner` includes the name in its `for`."""
     if key in ("condition", "answer"):
         return known
     if isinstance(part, Change) and key in ("where", "set"):
@@ -190,7 +190,7 @@ def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
 
 
 def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
-    """Yield a problem for each table, tool or argument that a part names but the eval does not have."""
+    """Yield a problem for each table, tool or argument that a part names but the eval does not define."""
     match part:
         case Change():
             yield from _known(at, part.table, text.world, "table")
@@ -255,7 +255,7 @@ class LoadedSuite:
 
 
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
-    """Return the evals in the files at or under `paths`, in file order, and all problems.
+    """Return the evals in the files at or under `paths`, in the order of the files, and all problems.
 
     In a folder, files that are not eval files are skipped; a path to a file must be an eval file.
     """

@@ -1,4 +1,4 @@
-"""Summarizes an experiment's runs: figures for each arm and scenario, comparisons of arms, causes of failures."""
+"""Summarizes an experiment's runs: figures for each arm and scenario, comparisons of arms, and causes of failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statek_sim.evals.outcome import Count, FailureClass, Outcome, Tokens, Turn
 
 
 def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
-    """Return pass^k: the mean over scenarios of the probability that k runs all pass.
+    """Return pass^k: the probability that k runs all pass, averaged over scenarios.
 
     Each item is (passed, total). Returns None if there are too few runs.
     """
@@ -35,7 +35,7 @@ _TAIL: Final = 0.025
 def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
     """Return a bootstrapped 95 % interval for the mean over clusters, which are drawn with replacement.
 
-    Each cluster contains the values for one scenario's runs. None for fewer than `LEAST_CLUSTERS` clusters.
+    Each cluster contains the values for one scenario's runs. Returns None for fewer than `LEAST_CLUSTERS` clusters.
     """
     kept = [(sum(values), len(values)) for values in clusters if values]
     if len(kept) < LEAST_CLUSTERS:
@@ -55,7 +55,7 @@ ALPHA: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
-    """Of `pairs` pairs of runs, how many only the first arm passed (`first`), or only the second (`second`)."""
+    """The number of `pairs` of runs, and how many only the `first` or only the `second` arm passed."""
 
     first: int
     second: int
@@ -68,7 +68,7 @@ class Discordance:
 
 
 def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
-    """Count the pairs of runs of which only one passed; each item says whether the first and the second passed."""
+    """Count the pairs of runs in which only one passed; each item is two flags, for the first and the second run."""
     only_first = only_second = count = 0
     for first, second in pairs:
         count += 1
@@ -94,7 +94,7 @@ Answer = Literal["different", "different here", "cannot tell", "not exercised"]
 _NOTHING: Final = ("cannot tell", "not exercised")
 
 Pairs = Sequence[Sequence[tuple[bool, bool]]]
-"""For each scenario, a list saying for each seed whether the first and the second arm passed."""
+"""For each scenario, a list with a pair for each seed: whether the first and the second arm passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +102,8 @@ class Comparison:
     """A comparison of two arms. `p` comes from McNemar's exact test; `adjusted` is `p` after Holm's correction.
 
     `interval` is the 95 % interval of the difference in pass rates over scenarios. `answer` is "different here" if the
-    arms differ on these scenarios, but too few scenarios were run to generalize. It is "not exercised" if both arms'
-    runs were all equal, turn by turn, so that the part in which they differ never had an effect.
+    arms differ on these scenarios, but too few scenarios were run to generalize. It is "not exercised" if all runs were
+    equal in both arms, turn by turn, because the part in which the arms differ never had an effect.
     """
 
     first: str
@@ -191,8 +191,9 @@ class ArmSummary:
     """The figures for one arm over all scenarios and seeds.
 
     `completion` is the fraction of runs that ended with an answer, and `score` the fraction that passed; `interval` is
-    the 95 % interval of the score over scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has
-    each tier's passed and total runs. `seconds` is the real time of all runs of a user's own agent, otherwise None.
+    the 95 % interval of the score over scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers`
+    contains the number of passed runs and all runs in each tier. `seconds` is the real time of all runs of a user's own
+    agent, otherwise None.
     """
 
     arm: Arm
@@ -213,7 +214,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The figures for an experiment that all reports show; `cells` are by scenario and arm."""
+    """An experiment's figures, as shown in all reports; there is one of the `cells` for each scenario and arm."""
 
     experiment: Experiment
     arms: tuple[ArmSummary, ...]
@@ -297,7 +298,7 @@ def _added(counts: Sequence[Count]) -> Count:
 
 
 def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
-    """Compare one arm with each other arm: the user's agent, or else the full harness, or else the first arm."""
+    """Compare one arm with each of the others: the user's agent, or else the full harness, or else the first arm."""
     arms = [arm for arm in arms if not arm.ideal]
     if len(arms) < 2:
         return ()

@@ -1,4 +1,4 @@
-"""Judges a run by the calls that reached the world, the world's state, and the values that the answer cites."""
+"""Evaluates a run by the calls that reached the world, the world's state, and the values that the answer cites."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from statek_sim.scenario.calls import Condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict on a run. `completed` is whether the run ended with an answer, not because of a limit or an error.
+    """The verdict on a run. `completed` is whether the run ended with an answer rather than a limit or an error.
 
     `score` is the fraction of demands met, from 0 to 1. `passed` is whether the run is completed and all demands are
-    met. `problems` has a line for each missing or forbidden thing.
+    met. `problems` contains a line for each unmet demand and each forbidden event.
     """
 
     completed: bool
@@ -31,7 +31,7 @@ class Verdict:
 
 
 def judge(instance: Instance, record: Record) -> Verdict:
-    """Judge a run of an instance."""
+    """Evaluate a run of an instance."""
     wanted = instance.demands
     tally = _Tally()
     _judge_calls(wanted, record.calls, tally)
@@ -171,7 +171,7 @@ def _judge_world(wanted: Demands, tables: Tables, tally: _Tally) -> None:
 
 
 def _difference(expected: Sequence[Row], there: Sequence[Row]) -> str:
-    """Return how rows differ from the expected ones, ignoring their order; empty if they do not differ."""
+    """Return how the rows differ from the expected ones, ignoring order; empty if they do not differ."""
     if expected == there:
         return ""
     left = list(there)
@@ -247,12 +247,12 @@ _SPACES = re.compile(r"\s+")
 
 @lru_cache(maxsize=512)
 def plain(text: str) -> str:
-    """Return a text in lower case, with single spaces, and with no thousands separators in numbers."""
+    """Return text in lower case, with single spaces, and without thousands separators in numbers."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()
 
 
 def says(answer: str, text: str) -> bool:
-    """Return whether a text returned by `plain` contains `text` as whole words or as a whole number."""
+    """Return whether a string returned by `plain` contains `text` as whole words or as a whole number."""
     return _pattern(text).search(answer) is not None
 
 

@@ -1,4 +1,4 @@
-"""The world of one run: tables, tools that read and change them, a call log, and a person who approves calls."""
+"""The world for one run: tables, tools that read and change the tables, a call log, and a person who approves calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ToolError(Exception):
 
 
 class World:
-    """A run's tables, and the tools that use them. `log` has every call that reached the world, in order.
+    """A run's tables, and the tools that use them. `log` contains every call that reached the world, in order.
 
     `before` are the tables at the start, which never change.
     """
@@ -43,7 +43,7 @@ class World:
         self._failed: dict[str, int] = {}
 
     def tools(self, schemas: Mapping[str, Mapping[str, JSON]]) -> list[Tool]:
-        """Return this world's tools; `schemas` has the JSON Schema for each tool's arguments."""
+        """Return this world's tools; `schemas` contains the JSON Schema for each tool's arguments."""
         return [
             Tool(
                 name=name,
@@ -123,7 +123,7 @@ class World:
         self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
 
     def scope(self, given: Scope) -> Scope:
-        """Return what the names in a tool's expressions refer to: the current tables and the tool's arguments."""
+        """Return the values of the names in a tool's expressions: the current tables and the tool's arguments."""
         return {**self.tables, **given}
 
     def record(self, answer: str | None, stop: str, *, model_calls: int = 0) -> Record:
@@ -162,7 +162,7 @@ def apply(change: Change, tables: Tables, scope: Scope) -> None:
 
 
 def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
-    """Return a value from an eval file: a `Draw` is drawn by its name, and any other value is evaluated."""
+    """Return a value from an eval file: a `Draw` is drawn under its name, and any other value is evaluated."""
     if not isinstance(value, Draw):
         return resolved(value, scope)
     draw = partial(_one_drawn, value=value, draws=draws, scope=scope)
@@ -215,7 +215,7 @@ def _made(
 ) -> list[Row]:
     count = more.count if isinstance(more.count, int) else None
     if count is None:
-        low, high = more.count  # type: ignore[misc]  # the format demands two
+        low, high = more.count  # type: ignore[misc]  # the format requires two
         count = low + draws.number(f"{name}/count", high - low + 1)
     taken = {
         key: {cell for row in there if isinstance(cell := row.get(key), str | int | float)} for key in unique

@@ -1,8 +1,8 @@
-"""Builds a simulated model's replies: the correct calls, and the various kinds of wrong and damaged replies.
+"""Builds a simulated model's replies: the correct calls, and various kinds of incorrect and damaged replies.
 
 All functions are pure functions of the correct reply. A function in `DAMAGES` takes a call as text, and the call
-itself, and returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside a
-string.
+itself, and returns the damaged text. Rescue parsing can read some of the results, but not a value that is cut off
+inside a string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.values import JSON
 _LAST_VALUE: Final = re.compile(r'(["\w\]}])(\s*[}\]])')
 _KEYS: Final = re.compile(r'"(\w+)"(\s*:)')
 _QUOTE: Final = 0.6
-"""The fraction of a call's text that is left after the damage `cut`."""
+"""The fraction of a call's text that the damage `cut` leaves."""
 
 
 def _json(call: PlannedCall) -> str:
@@ -44,7 +44,7 @@ DAMAGES: Final[Mapping[str, Callable[[str, PlannedCall], str]]] = {
     # A server does not recognize its own dialect without the opening mark.
     "lost_opening": lambda text, _: text[min((at for at in map(text.find, "{[<") if at > 0), default=1) :],
 }
-"""The ways to damage a call, by name."""
+"""The ways to damage a call, keyed by name."""
 
 
 Schemas = Mapping[str, Mapping[str, Any]]
@@ -61,7 +61,7 @@ EARLY: Final = (
     "Everything was checked. The task is done.",
     "Here is the answer: it has been taken care of, nothing else is needed.",
 )
-"""What models write instead of a call: plans, and made-up answers."""
+"""What models write instead of a call: plans and made-up answers."""
 
 
 def early_answer(tool: str, *words: str | int) -> str:
@@ -90,7 +90,7 @@ def wrong_value(value: JSON) -> JSON:
 
 
 def wrong_text(text: str) -> str:
-    """Return a text with its last number increased by one or, if it has no number, its longest word misspelt."""
+    """Return text with its last number increased by one or, if there is no number, its longest word misspelt."""
     numbers = list(_NUMBER.finditer(text))
     if numbers:
         last = numbers[-1]
@@ -120,7 +120,7 @@ def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[s
 def without_argument(
     arguments: Mapping[str, JSON], required: Sequence[str], *words: str | int, renamed: bool
 ) -> dict[str, JSON]:
-    """Return arguments with one of them omitted or renamed, if possible a required one."""
+    """Return arguments with one of them (a required one if possible) omitted or renamed."""
     gone = picked([key for key in required if key in arguments] or sorted(arguments), *words)
     if renamed:
         return {(f"{key}_value" if key == gone else key): value for key, value in arguments.items()}
@@ -139,7 +139,7 @@ def required_of(tool: str, schemas: Schemas) -> list[str]:
 
 
 def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
-    """Return arguments for a tool: `known` values for arguments with the same name, made-up values for the others."""
+    """Return arguments for a tool: `known` values for arguments with the same name, made-up values for others."""
     schema = schemas.get(tool, {})
     properties = schema.get("properties", {})
     return {

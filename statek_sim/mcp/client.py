@@ -22,9 +22,9 @@ _BYTES_OF_BASE64: Final = 3 / 4
 def text_of(
     content: Sequence[Mapping[str, JSON]], structured: Mapping[str, JSON] | None, *, most: int
 ) -> str:
-    """Return a tool result's content blocks as one text, shortened to `most` characters with a note.
+    """Return a tool result's content blocks as one string, shortened to `most` characters with a note.
 
-    Text blocks and text resources are included unchanged, links with their address, and images, audio and binary
+    Text blocks and text resources are included unchanged, links as their address, and images, audio and binary
     resources as their type and size. A structured value is appended as JSON unless a block has the same value. For
     `{"result": 5}`, which is how FastMCP wraps the result 5, a block with 5 counts as the same value.
     """
@@ -133,7 +133,7 @@ def died(server: str, doing: str) -> McpServerDied:
 
 
 def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
-    """Return the error for a server that died again after `restarts` restarts; `why` is how the last restart failed."""
+    """Return the error for a server that died again after `restarts` restarts; `why` is the last restart's error."""
     after = f" after {restarts} restarts" if restarts > 1 else " after 1 restart" if restarts else ""
     return McpServerGone(f"MCP server {server!r} died{after} and is not restarted{f': {why}' if why else ''}")
 
@@ -209,7 +209,7 @@ class Bounds:
     text: int = 200_000
     """Maximum number of characters in a result; a longer one is cut, with a note that gives the omitted length."""
     restarts: int = 1
-    """How often a dead server is restarted, or reconnected to, by the next call."""
+    """How many times the next call restarts a dead server or reconnects to it."""
 
     def __post_init__(self) -> None:
         """Raise `BadInput` for a limit that is out of range."""
@@ -367,10 +367,10 @@ def _definition(tool: BaseModel) -> Definition:
 async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
-    """Await a call to `tool` and return its outcome, which is a failure after `Bounds.call` seconds.
+    """Await a call to `tool` and return its outcome; after `Bounds.call` seconds, the call fails.
 
-    An `McpFailure` raised by `calling` also becomes a failed outcome. `garbage` returns whatever the server sent that
-    was not a JSON-RPC message, for the error message.
+    An `McpFailure` raised by `calling` also becomes a failed outcome. `garbage` returns output from the server that was
+    not a JSON-RPC message, for use in the error message.
     """
     try:
         async with asyncio.timeout(spec.bounds.call) as limit:

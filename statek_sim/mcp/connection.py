@@ -56,7 +56,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 BROKEN: Final = (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""Exceptions that the SDK and its transports raise when the connection to a server is lost."""
+"""Exceptions that the SDK and its transports raise if the connection to a server is lost."""
 
 
 class Transport:
@@ -136,7 +136,7 @@ class Transport:
 
 
 _CLOSING: Final = 10.0
-"""How many seconds a connection may take to close before its task is cancelled."""
+"""The time that a connection may take to close before its task is cancelled, in seconds."""
 
 _CLIENT: Final = Implementation(name="statek-sim", version="1")
 
@@ -147,7 +147,7 @@ class McpConnection:
     `definitions` are the tools that the server last listed. When the server announces a change, the list is fetched
     immediately, and the next call to `changes` returns it. Cancelling a call's task also cancels the call on the
     server. Leaving the block stops the server's process within a few seconds, even if the task is cancelled in the
-    meantime. The process writes its standard error to that of this process.
+    meantime. The server process shares this process's standard error.
     """
 
     def __init__(self, spec: McpServerSpec) -> None:
@@ -170,13 +170,13 @@ class McpConnection:
         self._idle = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start the server or connect to it, and list its tools; raises `McpFailure` if this fails."""
+        """Start the server or connect to it, and list its tools; raises `McpFailure` on failure."""
         await self._open()
         self._news = None
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connection, and wait for the server's process to end."""
+        """Close the connection, and wait for the server's process to exit."""
         await self._close()
 
     def changes(self) -> tuple[Definition, ...] | None:
@@ -291,7 +291,7 @@ class McpConnection:
         except asyncio.CancelledError:
             ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  # any error of the SDK or a server's process
+        except Exception as error:  # noqa: BLE001  # any error from the SDK or a server's process
             if not ready.done():
                 ready.set_exception(self._why_not(error))
                 ready.exception()  # mark as retrieved: the opener may have stopped waiting
@@ -311,7 +311,7 @@ class McpConnection:
                 finally:
                     following.cancel()
         except (MCPError, RuntimeError):
-            await over  # the server does not announce changes of its tools
+            await over  # the server does not announce changes to its tools
         finally:
             over.cancel()
 

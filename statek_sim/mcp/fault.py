@@ -17,7 +17,7 @@ Kind = Literal[
     "silent",  # no answer is sent
     "dies",  # the server exits after VALUE seconds, without an answer
     "changes",  # from now on only the tools VALUE (a,b) are listed; the client is notified before the answer
-    "malformed",  # the answer is JSON-RPC, but its result has the wrong shape
+    "malformed",  # the answer is JSON-RPC, but its result has the wrong format
     "no-json",  # the answer is a line that is not JSON
     "wrong-id",  # the answer has the id of a request that was never sent
     "huge",  # the answer is a text of VALUE bytes
@@ -40,7 +40,7 @@ _HUGE: Final = 2_000_000
 class McpFault:
     """A fault in calls to the tool `on`, in listings if `on` is `tools/list`, or in every call if it is None.
 
-    With `nth`, only the nth of these requests is affected, counted from 1. The meaning of `value` depends on the kind:
+    With `nth`, only the nth of these requests (counted from 1) is affected. The meaning of `value` depends on the kind:
     seconds for `slow` and `dies`, bytes for `huge`, tool names (`a,b`) for `changes`, and a message for `fails` and
     `refuses`.
     """

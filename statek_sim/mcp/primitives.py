@@ -48,7 +48,7 @@ class ServedResource:
 
 
 PromptCode = Callable[..., str | Sequence[Mapping[str, Any]]]
-"""Returns a prompt's text, or messages `{"role": "user", "content": ...}` containing a string or a content block."""
+"""Returns a prompt's text, or a list of messages `{"role": "user", "content": ...}` with strings or content blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ def _message(message: Mapping[str, Any]) -> dict[str, JSON]:
 
 
 Resources = Mapping[str, str | bytes] | Iterable[ServedResource]
-"""Contents by URI, or a list of `ServedResource`s."""
+"""A mapping from URIs to contents, or a list of `ServedResource`s."""
 
 Prompts = Iterable[PromptCode | ServedPrompt]
-"""Functions, or `ServedPrompt`s."""
+"""A list of functions or `ServedPrompt`s."""
 
 
 def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResource]:

@@ -1,6 +1,6 @@
 """Connections to an `McpServer` in the same process, in virtual time.
 
-A model sees the same results and failures as over a real connection to that server.
+A model sees the same results and failures as with a real connection to that server.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MALFORMED: Final = "1 validation error for CallToolResult"
 
 
 class ScriptedConnection:
-    """A `Connection` to an `McpServer` in the same process; calls take time on the event loop in which they run.
+    """A `Connection` to an `McpServer` in the same process; calls take time on their event loop.
 
     A server that died is restarted in its initial state, at most `Bounds.restarts` times.
     """
@@ -66,7 +66,7 @@ class ScriptedConnection:
         try:
             found = self._list()
         except McpFailure:
-            return  # as over a real connection, the previous list stays
+            return  # as with a real connection, the previous list stays
         self._news = self._news or found != self.definitions
         self.definitions = found
 

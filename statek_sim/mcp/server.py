@@ -21,11 +21,11 @@ VERSION: Final = "1.0.0"
 
 
 class McpServer:
-    """An MCP server for tests. `listed` names the tools that clients see at first; None means all.
+    """An MCP server for tests. `listed` names the tools that are listed at first; None means all.
 
     `page` is the number of tools per page of `tools/list`; None puts all tools on one page. `faults` are injected into
-    answers. `resources` maps URIs to str or bytes, and `prompts` are functions that return a string or messages. Raises
-    `BadInput` for duplicate or unknown names.
+    answers. `resources` maps URIs to str or bytes. `prompts` are functions, each of which returns a string or a list of
+    messages. Raises `BadInput` for duplicate or unknown names.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def text_result(text: str, *, is_error: bool = False) -> CallResult:
 
 
 ServedCode = Callable[[Mapping[str, JSON]], Awaitable[CallResult]]
-"""A tool's function, which is passed a call's arguments."""
+"""A tool's function, which takes a call's arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 class McpEntry:
     """A journal entry about a message or a server event.
 
-    `method` is the JSON-RPC method (or the transport); `name` is the tool, resource URI or prompt; and `detail` is a
+    `method` is the JSON-RPC method (or the transport), `name` is the tool, resource URI or prompt, and `detail` is a
     fault, a refusal or a process id.
     """
 
@@ -152,7 +152,7 @@ class McpEntry:
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield, in order, the name of each tool called in a journal file, and `tools/list` for each listing.
+    """Yield, in order, the tool name for each call in a journal file, and `tools/list` for each listing.
 
     Raises `ValueError` if a line is not a journal entry.
     """

@@ -161,7 +161,7 @@ class Session:
         await self._give(id_, given.as_json(), fault, reply)
 
     async def _give(self, id_: JSON, answer: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
-        """Send the answer to request `id_`, or whatever the fault sends instead."""
+        """Send the answer to request `id_`, or what the fault sends instead."""
         if fault is None:
             await reply(_line(result(id_, answer)))
             return

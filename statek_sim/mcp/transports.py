@@ -42,7 +42,7 @@ class McpHttpServer(RunningServer):
     """An MCP server over streamable HTTP at `url`, running in its own thread until the `with` block ends.
 
     The fault `dies` closes every connection and the port; with `process`, it ends this process. Requests from other
-    machines, and from pages of other origins in a local browser, are refused unless `anywhere` is set.
+    machines, and from pages with other origins in a local browser, are rejected unless `anywhere` is set.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ def _event(line: str) -> bytes:
 
 
 _GRACE: Final = 0.5
-"""How many seconds running calls may take after the client has closed its input."""
+"""The time that running calls may take after the client has closed its input, in seconds."""
 
 
 def serve_stdio(server: McpServer) -> None:

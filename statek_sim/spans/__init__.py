@@ -1,1 +1,1 @@
-"""A run as spans: agents, steps, requests, tool calls, guards, checkpoints. Built only from a trace's records."""
+"""A run as spans for agents, steps, requests, tool calls, guards and checkpoints, built only from a trace's records."""

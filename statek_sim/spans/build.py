@@ -1,8 +1,8 @@
 """Builds spans from a trace's events, live or after the run.
 
 A task becomes one OpenTelemetry trace: an `invoke_agent` span with a span for each step. A subtask's spans are in its
-parent's trace. An action by a guard and a checkpoint are each both a mark on their span and a child span, because
-Langfuse drops marks. For each kind of event, a function here opens, marks or closes spans.
+parent's trace. Guard actions and checkpoints are recorded both as marks and as child spans, because Langfuse drops
+marks. For each kind of event, a function here opens, marks or closes spans.
 
 Source: the harness document §7.
 """
@@ -51,10 +51,11 @@ class SpanBuilder:
     def current(
         self, job: str, tool: str | None = None, call_id: str | None = None
     ) -> tuple[str, str] | None:
-        """Return the trace id and span id of an open call to `tool`, or else of the job's current span.
+        """Return the trace id and span id of an open call to `tool`, or else those of the job's current span.
 
         If several calls are open, the one with the id `call_id` is chosen, or else the latest. None if there is no
-        span. A driver sets these ids as a tool's context, so that spans from the libraries it uses become children.
+        span. A driver sets these ids as a tool's context, so that spans from libraries used by the tool become
+        children.
         """
         found = self._spans.jobs.get(job)
         if found is None:
@@ -78,7 +79,7 @@ def spans_of(
     content: bool = False,
     cost: Cost | None = None,
 ) -> list[Span]:
-    """Return all spans of a run, in the order in which they start. The arguments are those of `SpanBuilder`."""
+    """Return all spans in a run, in the order in which they start. The arguments are the same as for `SpanBuilder`."""
     spans = OpenSpans(run, provider=provider, content=content, cost=cost)
     for record in records:
         if (handle := _HANDLERS.get(type(record).__name__)) is not None:
@@ -165,7 +166,7 @@ def _replied(spans: OpenSpans, record: Record) -> None:
 def _request_failed(spans: OpenSpans, record: Record) -> None:
     job = spans.job(record.job)
     span, job.chat = job.chat, None
-    # As in httpx, a request that timed out has no error text.
+    # As in httpx, a request that timed out has no error message.
     spans.close(span, record.at, record.error or "timeout")
 
 
@@ -187,7 +188,7 @@ def _called(spans: OpenSpans, record: Record) -> None:
     if record.call_id is not None:
         attributes[names.TOOL_CALL] = record.call_id
     if spans.content:
-        # Arguments from model-written code are Python values, which may have no JSON, like `inf`.
+        # Arguments from model-written code are Python values, some of which JSON cannot express, like `inf`.
         given = as_json(record.arguments) if job.calls_together else None
         attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = (
             record.arguments if given is None else given
@@ -196,7 +197,7 @@ def _called(spans: OpenSpans, record: Record) -> None:
 
 
 def _returned(spans: OpenSpans, record: Record) -> None:
-    """End the open call with the record's tool and id; without ids, the latest call, because tools call tools."""
+    """End the open call with the record's tool and id; without ids, end the latest call, because tools call tools."""
     job = spans.job(record.job)
     wanted = (record.name, record.call_id)
     calls = [
@@ -213,11 +214,11 @@ def _returned(spans: OpenSpans, record: Record) -> None:
     spans.close(span, record.at, record.error)
 
 
-# -- actions of the harness ------------------------------------------------------------------------------------
+# -- actions by the harness ------------------------------------------------------------------------------------
 
 
 def _spoke(spans: OpenSpans, record: Record) -> None:
-    """Mark an action by a part of the harness; add a span for a guard's verdict."""
+    """Mark an action by part of the harness; add a span for a guard's verdict."""
     part, action, detail = record.part, record.action, record.detail
     under = spans.mark(record.job, record.at, part, {"statek.action": action, names.DETAIL: detail})
     if not part.endswith(" guard"):
@@ -291,7 +292,7 @@ def _escalated(spans: OpenSpans, record: Record) -> None:
 
 
 def _marked(what: str, **members: str) -> Callable[[OpenSpans, Record], None]:
-    """Return a function that adds a mark, with members of the record as attributes."""
+    """Return a function that adds a mark, with the record's members as attributes."""
 
     def mark(spans: OpenSpans, record: Record) -> None:
         attributes = {f"statek.{name}": getattr(record, member) for name, member in members.items()}

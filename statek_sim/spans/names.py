@@ -19,7 +19,7 @@ SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
 
 
 class Operation(StrEnum):
-    """What a span is about. The first three operations are OpenTelemetry's, the others are this toolkit's own."""
+    """What a span measures. The first three operations are OpenTelemetry's; the others are this toolkit's own."""
 
     AGENT = "invoke_agent"
     CHAT = "chat"
@@ -95,7 +95,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "OPENAI": "openai",
     }
 )
-"""The conventions' name for each provider, by STATEK's name; other providers keep their name, in lower case."""
+"""The conventions' provider names, keyed by STATEK's names; other providers keep their name, in lower case."""
 
 MAKERS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -115,7 +115,7 @@ MAKERS: Final[Mapping[str, str]] = MappingProxyType(
         "sonar": "perplexity",
     }
 )
-"""A model's vendor, by the prefix of the model's name: the best guess if no provider is named."""
+"""Model vendors, keyed by model name prefix: the best guess if no provider is named."""
 
 UNKNOWN_PROVIDER: Final = "unknown"
 """The provider of an unknown model, since the conventions require one."""
@@ -138,7 +138,7 @@ def provider_name(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def provider_of(model: str) -> str:
-    """Return a model's vendor, judging by the model's name: `openai` for `gpt-4o` and for `openai/gpt-4o`."""
+    """Return a model's vendor, based on the model's name: `openai` for `gpt-4o` and for `openai/gpt-4o`."""
     family, slash, name = model.lower().rpartition("/")
     if slash and family.rpartition("/")[2].upper() in PROVIDERS:
         return provider_name(family.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""A span of a run as a value, and the spans that are open during a run."""
+"""A span in a run, as a value, and the spans that are open during a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cost = Callable[[str, int, int], float | None]
 """Returns a request's cost in US dollars, given its model, prompt tokens and completion tokens; None if unknown."""
 
 _HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
-"""Matches the error message for a request that a provider refused, which traces take from httpx."""
+"""Matches httpx's error message for a request that a provider rejected, as found in traces."""
 
 
 class Mark(NamedTuple):
@@ -232,8 +232,8 @@ class OpenSpans:
 def as_json(written: str) -> str | None:
     """Return a call's arguments as a JSON object, or None if that is impossible.
 
-    This requires Python keyword arguments with literal values: no name such as `from` or `a-b`, and no number that JSON
-    does not have, such as `inf` and `nan`.
+    This requires Python keyword arguments with literal values: no names like `from` or `a-b`, and no numbers like `inf`
+    and `nan`, which JSON lacks.
     """
     try:
         call = ast.parse(f"_({written})", mode="eval").body

@@ -1,4 +1,4 @@
-"""Reads the statistics of a run's tasks from either engine's trace. Metrics are computed from these statistics.
+"""Reads statistics for a run's tasks from a trace by either engine. Metrics are computed from these statistics.
 
 A task is a unit of a job's work. It starts with the job's first event or resumption, and ends when the job stops.
 """
@@ -31,14 +31,14 @@ _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, even
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """Statistics of one task. Times are virtual seconds, costs are US dollars, and unknown values are None.
+    """Statistics for one task. Times are in virtual seconds, costs in US dollars, and unknown values are None.
 
     `group` is a name for comparisons, such as the suite. `calls` counts executed calls. `failed_calls` includes calls
     that never returned. A call that returns after its task or process ended counts towards the task that made it.
-    `tokens` are prompt and completion tokens, as reported by the provider or else as measured. `subtasks` counts
-    workflow steps and delegated jobs that succeeded, at least 1 for a completed task. `step_seconds` lists the
-    durations of the steps, and `person_seconds` the time in each step spent waiting for a person. `unmeasured` maps
-    each unknown field to the reason.
+    `tokens` are prompt and completion tokens, as reported by the provider or, without a report, as measured. `subtasks`
+    counts workflow steps and delegated jobs that succeeded, at least 1 for a completed task. `step_seconds` lists the
+    steps' durations, and `person_seconds` the time that each step spent waiting for a person. `unmeasured` maps each
+    unknown field to the reason.
     """
 
     run: str
@@ -67,7 +67,7 @@ GUEST_LACKS: Final[Mapping[str, str]] = {
     "restores": "checkpoints of a guest are not visible",
     "blocks": "guards of a guest are not visible",
 }
-"""Fields that are always unknown for a guest, because neither its requests nor its tools show them; with reasons."""
+"""Fields that are always unknown for a guest, because neither requests nor tools show them, with the reasons."""
 NO_PRICES: Final = "no prices are configured"
 
 
@@ -83,7 +83,7 @@ class _Task:
 
     began: float
     counts: Counter[str] = field(default_factory=Counter)
-    """Fields that are counts, by name."""
+    """The names of fields that are counts."""
     open_calls: int = 0
     cost: Decimal | None = None
     requested_calls: int = 0
@@ -124,7 +124,7 @@ class _Reader:
                 self._guests.add(event.job)
             return None
         if isinstance(event, events.StatusChanged):
-            # Only jobs of the two engines change their status: this agent merely has the role name of a guest.
+            # Only jobs in the two engines change their status: this agent merely has a guest's role name.
             self._guests.discard(event.job)
         task = self._tasks.get(event.job)
         if task is None:
@@ -230,7 +230,7 @@ def _begins(event: Event) -> bool:
 def task_facts(
     trace: Iterable[Event], *, run: str = "run", group: str = "all", cost: Cost | None = None
 ) -> list[TaskFacts]:
-    """Return the statistics of a run's tasks, in the order in which the tasks finished; open tasks come last."""
+    """Return statistics for a run's tasks, in the order in which the tasks finished; open tasks come last."""
     reader = _Reader(run, group, cost)
     found = [task for event in trace if (task := reader.follow(event)) is not None]
     return [*found, *reader.left()]

@@ -27,7 +27,7 @@ MetricName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The value of a metric. `value` is None if it is unknown, or if the formula divides 0 by 0.
+    """A metric's value. `value` is None if it is unknown, or if the formula divides 0 by 0.
 
     `value` is `part / whole`, except for the percentile, where `whole` is the number of steps. `interval` is a 95 %
     Wilson interval, for fractions only. `why` is the reason why a value was not measured, otherwise empty.
@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of some tasks, with the number of finished (`tasks`), `completed`, and unfinished (`open`) tasks."""
+    """Metrics for a set of tasks, with the number of finished (`tasks`), `completed` and unfinished (`open`) tasks."""
 
     tasks: int
     completed: int
@@ -52,7 +52,7 @@ class Measured:
 
 Tasks = Sequence[TaskFacts]
 Formula = Callable[[Tasks, Tasks], Measure]
-"""Takes all tasks, and those among them that finished, and returns the measure."""
+"""Takes all tasks and the finished tasks, and returns the measure."""
 
 
 def _known(tasks: Tasks, fact: str) -> float | None:
@@ -106,7 +106,7 @@ def _p95(_: Tasks, ended: Tasks) -> Measure:
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:
     """Return the nearest-rank percentile, or None if there are no values.
 
-    This is the smallest value such that at least `percent` % of the values are not above it.
+    This is the smallest value that is greater than or equal to at least `percent` % of the values.
     """
     ordered = sorted(values)
     if not ordered:
@@ -116,9 +116,9 @@ def nearest_rank(values: Iterable[float], percent: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Defines a metric. `title` is its name in the harness document; `alerts` says whether it can raise alerts.
+    """Defines a metric. `title` is its name in the harness document; `alerts` is whether it can raise alerts.
 
-    `formula` is the formula in words, and `of` the same as a function. `facts` are the names of the fields it needs.
+    `formula` is the formula in words, and `of` the same formula as a function. `facts` names the fields that it needs.
     """
 
     name: MetricName
@@ -222,11 +222,11 @@ _METRICS: Final = (
     ),
 )
 METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType({metric.name: metric for metric in _METRICS})
-"""All ten metrics, by name; the six core metrics come first."""
+"""All ten metrics, keyed by name; the six core metrics come first."""
 
 
 def measure(tasks: Iterable[TaskFacts]) -> Measured:
-    """Return the metrics of `tasks`. Open tasks count only in metrics that count events, not in averages."""
+    """Return the metrics for `tasks`. Open tasks are included only in metrics that count events, not in averages."""
     every = tuple(tasks)
     ended = [task for task in every if task.outcome != "open"]
     completed = sum(task.outcome == "completed" for task in ended)

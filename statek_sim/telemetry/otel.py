@@ -1,6 +1,6 @@
 """Exports spans to OpenTelemetry, from a finished trace or live while an agent runs (extra `otel`).
 
-Only this module uses OpenTelemetry's SDK. Ids and times come from the spans, so equal runs export equal bytes.
+Only this module uses OpenTelemetry's SDK. Ids and times are taken from the spans, so equal runs export equal bytes.
 """
 
 from __future__ import annotations

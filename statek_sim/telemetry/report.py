@@ -53,7 +53,7 @@ class Bands:
     loops_alert: int = 0
     trend_warn: float = 0.70
     trend_alert: float = 0.80
-    """The fraction of pairs among the last six windows in which the later window is higher."""
+    """The fraction of pairs among the last six windows in which the later window has a higher value."""
     rise_in_all: float = 0.10
     completion_warn: float = 0.95
     completion_alert: float = 0.90
@@ -236,7 +236,7 @@ SCHEMA: Final = "statek-sim/metrics@1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReport:
-    """Metrics with verdicts for all tasks, for each group and run by name, and for windows of `size` tasks."""
+    """Metrics and verdicts for all tasks, for each group and run (keyed by name), and for windows of `size` tasks."""
 
     size: int
     everything: Window

@@ -1,8 +1,8 @@
 """A durable work queue with owners and claims, after the document "Error Handling" (Claim and Cleanup Pattern).
 
 The queue survives the death of jobs and workers: only its own methods change it, and it reports every change. If agent
-code writes to an attribute of one of its objects, the value stays with the object and hides the property or method with
-that name; the queue itself uses the real state. Values follow the store's rules (dbzero 0.7.0, as observed).
+code writes to an attribute of an item or owner, the value is kept and hides the property or method with that name; the
+queue itself uses the real state. Values follow the store's rules (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ItemStatus(StrEnum):
 
 
 class StoredObject:
-    """An object of a stored class. Unknown attributes are refused."""
+    """An instance of a stored class. Unknown attributes are rejected."""
 
     __slots__ = ()
     """Subclasses have a slot `_written`."""
@@ -58,7 +58,7 @@ class StoredObject:
         return object.__getattribute__(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse an unknown attribute."""
+        """Raise an error for an unknown attribute."""
         raise denied(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -98,7 +98,7 @@ class QueueOwner:
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse an unknown attribute."""
+        """Raise an error for an unknown attribute."""
         raise denied(name)
 
     def __setattr__(self, name: str, value: Any) -> None:

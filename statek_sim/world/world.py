@@ -30,7 +30,7 @@ class Ledger:
         self._before = before or (lambda: None)
 
     def write(self, line: object) -> None:
-        """Record a side effect: a string, number or None unchanged, anything else as text."""
+        """Record a side effect: strings, numbers and None unchanged, anything else as text."""
         self._before()
         written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
         self.lines.append(written)
@@ -38,9 +38,9 @@ class Ledger:
 
 
 class World:
-    """Everything outside the jobs. `changed(subject, what)` is called after every change, `before` before it.
+    """Everything outside the jobs. `changed(subject, what)` is called after every change, and `before` in advance.
 
-    If `before` raises, the change does not happen: a process that has died changes nothing.
+    If `before` raises an error, the change does not happen: a process that has died changes nothing.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class World:
     ) -> None:
         self.owner = QueueOwner(owner)
         self.owners = {owner: self.owner}
-        """All owners of items so far, by id."""
+        """All owners of items so far, keyed by id."""
         self.queue = WorkQueue(items, changed=changed, before=before)
         self.events = ExternalEvents(futures, changed=changed, before=before)
         self.ledger = Ledger(changed=changed, before=before)
@@ -93,7 +93,7 @@ class ExternalEvent:
         self.broken: str | None = None
 
     def is_ready(self) -> bool:
-        """Return whether the event was resolved; a broken event raises RuntimeError, as a condition may."""
+        """Return whether the event was resolved; raises RuntimeError if the event is broken, as a condition may."""
         if self.broken is not None:
             raise RuntimeError(self.broken)
         return self.resolved
@@ -104,7 +104,7 @@ class ExternalEvent:
 
 
 class ExternalEvents:
-    """A world's external events, by name."""
+    """A world's external events, keyed by name."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class ExternalEvents:
         event.signal.fire()
 
     def break_(self, name: str, message: str) -> None:
-        """Make the external event `name` raise, from now on, when its condition is checked."""
+        """Break the external event `name`: from now on, checking its condition raises an error."""
         event = self[name]
         self._before()
         event.broken = message

@@ -3,8 +3,8 @@
 def test_my_store_keeps_what_it_was_given() -> None:
         check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
 
-The adapter is opened several times on one folder, as by several processes that share nothing else. The checker also
-edits the folder, truncates files and restores older copies, which a store must notice.
+The adapter is opened several times on one folder, as if by several processes that share nothing else. The checker also
+edits the folder, truncates files and restores older copies; a store must detect all of these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StoreFinding(StrEnum):
 
 
 class StoreAdapter(Protocol):
-    """What the checker needs from a store: an adapter that a single process opens, saves states in and closes."""
+    """The checker's interface to a store; each adapter represents one process that has the store open."""
 
     def save(self, session: str, state: Mapping[str, Any]) -> None:
         """Save a state as a session's newest; may raise if saving is not allowed."""
@@ -57,7 +57,7 @@ _GENUINE, _FORGED = b"genuine-state", b"altered-state"
 def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFinding] = frozenset()) -> None:
     """Check a store; raise `ContractViolation` with the most severe `StoreFinding`.
 
-    `allow` lists findings that the store does not promise to avoid.
+    `allow` lists findings to ignore, because the store does not promise to prevent them.
     """
     for finding, wrong in store_findings(make_store).items():
         if finding not in allow:
@@ -65,7 +65,7 @@ def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFindi
 
 
 def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
-    """Return everything found wrong with a store, each with an example."""
+    """Return all faults found in a store, each with an example."""
     found: dict[StoreFinding, str] = {}
     for finding, probe in _PROBES.items():
         with tempfile.TemporaryDirectory(prefix="statek-store-") as folder:
@@ -80,7 +80,7 @@ def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
 
 
 class _Place:
-    """A folder that holds a store, and the adapters that have it open."""
+    """A store's folder, and the store's open adapters."""
 
     def __init__(self, make_store: MakeStore, folder: Path) -> None:
         self._make, self.folder = make_store, folder
@@ -98,7 +98,7 @@ class _Place:
             self._open.pop().close()
 
     def saved(self, *states: Mapping[str, Any]) -> None:
-        """Save states in the session `s` with one adapter, and close the adapter."""
+        """Open an adapter, save states in the session `s`, and close the adapter."""
         store = self.process()
         for state in states:
             store.save("s", state)
@@ -154,7 +154,7 @@ def _overwritten(place: _Place) -> str | None:
         other.load("s")
         other.save("s", {"n": 2})
         late.save("s", {"n": 1, "late": True})
-    except Exception:  # noqa: BLE001  # one of the two is refused, whichever it is
+    except Exception:  # noqa: BLE001  # the store must reject one of the two
         return None
     return (
         "worker A saved 1, worker B loaded it and saved 2, then A saved on top of 1 and was not refused: "

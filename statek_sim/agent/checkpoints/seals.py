@@ -1,7 +1,8 @@
 """Seals for session records: each covers the record's content, its position and the previous record's seal.
 
-Without a key, a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
-that the whole store was restored from an older copy; for that, keep the newest seal outside the store, in an `Anchor`.
+Without a key, a seal detects damage; with a key, it also detects edits by anyone who can write to the store. A seal
+cannot detect that the whole store was restored from an older copy; for that, keep the newest seal outside the store, in
+an `Anchor`.
 
 head.json                       first and newest checkpoint with its seal
     checkpoints/cp-0001.json        metadata, state
@@ -26,7 +27,7 @@ from statek_sim.store.codec import canonical, decoded, encoded, from_text
 from statek_sim.values import JSON
 
 SCHEMA: Final = 1
-"""The schema version of a checkpoint's state; newer versions are refused."""
+"""The schema version of a checkpoint's state; newer versions are rejected."""
 
 SessionStatus = Literal["running", "paused", "completed", "failed"]
 """The status of a session, named as in the harness document, section 4."""
@@ -70,7 +71,7 @@ class Kept:
 
 
 def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
-    """Return a checkpoint's readable files, by path within the session's folder."""
+    """Return a checkpoint's readable files, keyed by their path within the session's folder."""
     results = {
         f"results/step-{at:02}-output.md": f"# {name}\n\n{text}\n"
         for at, (name, text) in enumerate(entry.results, start=1)
@@ -102,7 +103,7 @@ def _one_line(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Makes and verifies seals; `key` is a secret of at least 16 bytes, or None."""
+    """Creates and verifies seals; `key` is a secret of at least 16 bytes, or None."""
 
     key: bytes | None = None
 
@@ -135,7 +136,7 @@ class Sealer:
 
 
 class Anchor(Protocol):
-    """Stores each session's newest seal where writers of the store cannot change it."""
+    """Stores each session's newest seal where processes that write to the store cannot change it."""
 
     def read(self, session: str) -> tuple[int, str] | None:
         """Return the number and seal of the newest anchored checkpoint."""
@@ -221,7 +222,7 @@ class StoredCheckpoint:
 
 
 class SealedRows:
-    """Writes and reads the rows of one session. Seals cover the session's name; error messages start with `address`."""
+    """Writes and reads the rows of one session. Seals cover the session's name; errors start with `address`."""
 
     def __init__(self, address: str, session: str, sealer: Sealer) -> None:
         self._where = f"{address}: session {session!r}"

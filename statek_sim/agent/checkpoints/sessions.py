@@ -1,4 +1,4 @@
-"""Stored sessions of agents: for each, a sequence of checkpoints and the receipts since the newest one."""
+"""Stored agent sessions: each is a sequence of checkpoints, with the receipts since the newest one."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class _Open:
 
 
 class SessionStore:
-    """Saves and loads agents' sessions in a store of any kind; `close` closes the store.
+    """Saves and loads agent sessions in any kind of store; `close` closes the store.
 
-    `key` is a secret of at least 16 bytes. Without a key, seals detect damage; with a key, also edits by anyone who can
-    write to the store. An `anchor` also detects that an older copy of the store was restored. Every session belongs to
-    one worker at a time: the newest `claim` fences all earlier ones.
+    `key` is a secret of at least 16 bytes. Without a key, seals detect damage; with a key, they also detect edits by
+    anyone who can write to the store. An `anchor` also detects when an older copy of the store was restored. Every
+    session belongs to one worker at a time: the newest `claim` fences all earlier ones.
     """
 
     def __init__(self, store: Store, *, key: bytes | None = None, anchor: Anchor | None = None) -> None:
@@ -89,7 +89,7 @@ class SessionStore:
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Claim the unfinished session that has waited longest for a worker; return None if none is waiting."""
+        """Claim the unfinished session that has waited longest for a worker; return None if no session is waiting."""
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
@@ -125,7 +125,7 @@ class SessionStore:
     def save_again(self, lease: Lease, number: int) -> int:
         """Save an earlier checkpoint as the newest, to resume from it; return its new number. Raises `Fenced`.
 
-        Raises `BadInput` if that checkpoint is not kept. Calls that were made after it may be made again.
+        Raises `BadInput` if that checkpoint is no longer stored. Calls made after it may be repeated.
         """
         stored, rows = self._store.load(lease.run), self._rows(lease.run)
         found = rows.checkpoints(stored.rows, rows.head(stored.rows, _plan_of(stored)))
@@ -139,7 +139,7 @@ class SessionStore:
         return self.save(lease, replace(entry, results=_results(entry.state.get("calls", ()))))
 
     def note(self, lease: Lease, receipt: Receipt) -> None:
-        """Save a receipt durably after the newest checkpoint; raises `Fenced`."""
+        """Save a receipt durably after the newest checkpoint; raises `Fenced` if another worker has taken over."""
         opened = self._opened(lease)
         name = receipt_row(opened.head.newest, opened.receipts + 1)
         row, seal = self._rows(lease.run).sealed(name, receipt_content(receipt, previous=opened.before))
@@ -314,11 +314,11 @@ def _diff(before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> s
 
 
 KEEP = 5
-"""How many checkpoints to keep per session by default; people may also resume from older ones than the newest."""
+"""The default number of checkpoints to keep per session; a run may also be resumed from one before the newest."""
 
 
 def plan_hash(*what: object) -> str:
-    """Return a hash of the values that define a session's plan: its task, its agent, its steps."""
+    """Return a hash of the values that define a session's plan: its task, agent and steps."""
     return sha256(canonical(encoded(list(what), path="plan")).encode("ascii")).hexdigest()[:16]
 
 

@@ -36,11 +36,11 @@ from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The host's system folders that a program sees: those with programs and libraries, but not /etc."""
+"""The host's system folders that are visible to a program: those with programs and libraries, but not /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
-"""How many milliseconds the kernel has to end a killed process."""
+"""The time that the kernel has to end a killed process, in milliseconds."""
 _JOIN: Final = 'echo $$ > "$GROUP_" || exit 126; unset GROUP_; exec "$@"'
 
 
@@ -48,7 +48,7 @@ class Bubblewrap:
     """Runs programs in bubblewrap; `visible` lists folders that programs may read in addition to the system's.
 
     A control group (version 2) enforces limits on all processes together. If none can be created, the limits apply to
-    each process, which is weaker. `limits` says which of the two is used.
+    each process, which is weaker. The property `limits` names the method in use.
     """
 
     name = "bubblewrap"
@@ -115,7 +115,7 @@ class Bubblewrap:
                 if inner is None:
                     raise ContainerFailed(_why_not(child))
                 kill = _killer(child, inner, group)
-                # Without a group, limits apply to each process; the supervisor therefore also checks their sum.
+                # Without a group, limits apply to each process; the supervisor therefore also checks the totals.
                 memory = partial(memory_of, inner) if group is None else None
                 ended = watch(
                     child,
@@ -212,7 +212,7 @@ def _gives_up_root() -> Sequence[str]:
 
 
 def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
-    """Return the limits for each process; with `alone`, nothing else limits memory and processes."""
+    """Return the limits for each process; `alone` means that nothing else limits memory and processes."""
     found = ["/usr/bin/prlimit", "--core=0", f"--fsize={limits.file}", f"--nofile={limits.open_files}"]
     found.append(f"--cpu={int(limits.seconds) + 1}")
     if alone:
@@ -221,7 +221,7 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
 
 
 def _filter() -> int | None:
-    """Return a descriptor for a file with the seccomp filter, or None if this processor has no filter."""
+    """Return a descriptor for a file with the seccomp filter, or None if there is no filter for this processor."""
     code = seccomp.program()
     if code is None:
         return None

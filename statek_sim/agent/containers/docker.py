@@ -1,7 +1,7 @@
 """Runs programs in Docker through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
 The agent document §8 makes a single call, `containers.run(..., timeout=)`, but that argument raises a TypeError, and
-without it there is no time limit. This module measures the time itself, and reports the complete outcome.
+without it there is no time limit. This module enforces the time limit itself, and reports the complete outcome.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from statek_sim.errors import ContainerFailed
 
 _DEFAULTS: Final = Limits()
 _TICK: Final = 0.05
-"""How often the time is checked, in seconds."""
+"""The interval between checks of the time limit, in seconds."""
 _PATIENCE: Final = 30.0
-"""How many seconds the daemon has to end a container after the kill command."""
+"""The time that the daemon has to end a container after the kill command, in seconds."""
 _PERIOD: Final = 100_000
 _OLDEST: Final = 25
 
 
 class Docker:
-    """Runs each program in a new container from `image`, which must exist locally: nothing is ever pulled.
+    """Runs each program in a new container from `image`, which must exist locally, because images are never pulled.
 
     `address` is the daemon's address, such as `unix:///var/run/docker.sock`; if None, it is read from the environment.
     A daemon older than version `oldest` raises `ContainerFailed`, because before version 25 Docker's own seccomp filter
@@ -182,7 +182,7 @@ def _binds(program: Program) -> Iterator[str]:
 
 def _connected(address: str | None) -> tuple[Any, Any]:
     try:
-        import docker  # noqa: PLC0415  # 0.3 s, and an extra
+        import docker  # noqa: PLC0415  # takes 0.3 s, and is an extra
         import docker.errors  # noqa: PLC0415
     except ImportError:
         raise ContainerFailed(

@@ -1,4 +1,4 @@
-"""A program in a container, with its mounts, limits and outcome, and checks on the folders that it may write to."""
+"""A program in a container: its mounts, limits and outcome, and checks of the folders to which it may write."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
-"""The user and group id of `nobody`, who owns no files; programs run as nobody if the caller is root."""
+"""The user and group id of `nobody`, who owns no files; programs run as `nobody` if the caller is root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder on this machine that the program sees under the same path.
+    """A folder on this machine that the program sees at the same path.
 
     `protected` lists names that stay read-only even in a `writable` folder, at any depth and in any letter case. A
     protected name that does not exist cannot be created, or is removed when the program ends. A writable folder is
-    refused if a file in it has a hard link outside, unless `hard_links` are allowed.
+    rejected if a file in it has a hard link outside, unless `hard_links` is set.
     """
 
     path: Path
@@ -41,7 +41,8 @@ class Mount:
 class Program:
     """A program: its command line, input, environment and mounts.
 
-    `folder` is its working directory (None: the first mount, or /tmp). It sees only the variables in `environment`.
+    `folder` is its working directory (None: the first mount, or /tmp). The program sees only the variables in
+    `environment`.
     """
 
     argv: Sequence[str]
@@ -73,7 +74,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """A program's limits. Where the agent document §8 has a default, the same one is used here.
+    """A program's limits; the defaults are those in the agent document §8, where it has any.
 
     After `seconds`, all processes are killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm), `output` (kept per
     stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
@@ -102,8 +103,8 @@ class Ended:
 
     `exit` is its exit code, or None if it was killed by `signal`. An exit code of 128 + N cannot be distinguished from
     signal N, and counts as killed. `oom`: the kernel killed a process for lack of memory. `timed_out`, `overfull` (a
-    folder grew too large) and `stopped` (the caller gave up) are reasons why the container killed it. `truncated`:
-    there was more output than is kept.
+    folder grew too large) and `stopped` (the caller gave up) are reasons why the container killed the program.
+    `truncated`: there was more output than is kept.
     """
 
     exit: int | None
@@ -140,18 +141,18 @@ class Container(Protocol):
 
     @property
     def name(self) -> str:
-        """The container's name in messages."""
+        """The container's name, for messages."""
 
     def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
         """Run a program until it ends; may block slightly longer than `limits.seconds`.
 
         If another thread sets `stop`, the program is killed immediately. Raises `ContainerFailed` if no container can
-        be created, which is not the program's fault.
+        be created; a program that fails does not raise an error.
         """
 
 
 def check_writable(mount: Mount) -> None:
-    """Raise `ContainerRefused` for a folder that is not writable, or where writing may change files elsewhere."""
+    """Raise `ContainerRefused` for a folder that is not writable, or in which a write may change files elsewhere."""
     if not mount.path.is_dir():
         raise ContainerRefused(f"{mount.path}: not a folder; a writable mount must be one")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
@@ -197,7 +198,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _made_by_nobody(folder: Path) -> bool:
-    """Return whether nobody (uid 65534) may create files in a folder."""
+    """Return whether the user `nobody` (uid 65534) may create files in a folder."""
     found = folder.stat()
     if found.st_uid == NOBODY:
         return bool(found.st_mode & stat.S_IWUSR)
@@ -233,7 +234,7 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 _HELD: Final[Counter[Path]] = Counter()
 _LOCK: Final = threading.Lock()
-"""Guards `_HELD`, which counts the programs that need a placeholder. The last one removes the placeholder."""
+"""Guards `_HELD`, which counts the programs that need each placeholder; the last program removes it."""
 
 
 @contextmanager

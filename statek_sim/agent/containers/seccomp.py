@@ -1,8 +1,8 @@
-"""The system calls forbidden to programs in bubblewrap, as a filter for `bwrap --seccomp`.
+"""The filter for `bwrap --seccomp`, which blocks system calls by programs in bubblewrap.
 
-The deny list has the same effect as Docker 25's: it refuses calls that create namespaces or mounts, inspect other
-processes, load code into the kernel, or are rarely needed and often exploited. A processor without a table here gets no
-filter.
+The deny list has the same effect as Docker 25's: it blocks calls that create namespaces or mounts, inspect other
+processes, load code into the kernel, or are rarely needed and often exploited. There is no filter for a processor
+without a table here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def program(machine: str = "") -> bytes | None:
         # The x32 numbering of the same calls, on x86_64.
         _op(_AT_LEAST, _X32, no=1),
         _op(_RETURN, missing),
-        # Its flags are in memory, where a filter cannot read them; on ENOSYS libraries fall back to `clone`.
+        # Its flags are in memory, where a filter cannot read them; on ENOSYS, libraries fall back to `clone`.
         _op(_EQUAL, _CLONE3[own], no=1),
         _op(_RETURN, missing),
         _op(_EQUAL, _CLONE[own], no=4),
@@ -91,5 +91,5 @@ def program(machine: str = "") -> bytes | None:
 
 
 def _op(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
-    """Return an instruction; `yes` and `no` are how many instructions to skip."""
+    """Return an instruction; `yes` and `no` are the numbers of instructions to skip."""
     return struct.pack("=HBBI", code, yes, no, value)

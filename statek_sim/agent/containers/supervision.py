@@ -18,10 +18,10 @@ from typing import Final
 from statek_sim.agent.containers.program import Ended, Limits
 
 _TICK: Final = 0.05
-"""How often the time, folders, memory and caller are checked, in seconds."""
+"""The interval between checks of the time, the folders, memory and the caller, in seconds."""
 _PIECE: Final = 65536
 _LEFT: Final = 32
-"""The maximum chunks read after the end: more than a pipe holds, but bounded in case a process still writes."""
+"""The maximum number of chunks to read at the end: more than a pipe holds, but finite if a process still writes."""
 
 
 class Output:
@@ -54,7 +54,7 @@ def watch(
     folders: Sequence[Path] = (),
     memory: Callable[[], int] | None = None,
 ) -> Ended:
-    """Feed a child process and read its output until it ends, or kill it at its limits; return the outcome.
+    """Write a child process's input and read its output until it ends, or kill it at its limits; return the outcome.
 
     `kill` must end all processes started by the child. `memory` returns how many bytes they use, if nothing else
     enforces the memory limit.
@@ -104,7 +104,7 @@ def watch(
 
 
 class Bounds:
-    """Decides when to kill a program: because of its time, folders or memory, or because the caller gave up."""
+    """Decides when to kill a program: when it exceeds a time, folder or memory limit, or when the caller gives up."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ def size_of(folder: Path) -> int:
 
 
 def _read(number: int, output: Output) -> bytes | None:
-    """Read the available bytes; empty at the end of the stream, None if no data is available."""
+    """Return the available bytes: empty at the end of the stream, None if no data is available."""
     try:
         piece = os.read(number, _PIECE)
     except BlockingIOError:
@@ -232,7 +232,7 @@ def _written(number: int, left: memoryview) -> memoryview:
 
 def _close(pipe: object) -> None:
     try:
-        pipe.close()  # type: ignore[attr-defined]  # one of the child's three
+        pipe.close()  # type: ignore[attr-defined]  # one of the child's three pipes
     except BrokenPipeError:
         pass
 

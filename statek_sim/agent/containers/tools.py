@@ -88,7 +88,7 @@ def outcome_text(ended: Ended) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A scripted outcome after `seconds` of virtual time; `runs` is an expected part of the command line."""
+    """A scripted outcome after `seconds` of virtual time; `runs` must occur in the command line."""
 
     ended: Ended
     seconds: float = 0.0

@@ -29,13 +29,13 @@ from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
-"""The maximum characters of a message per line in a rule-based summary, normally and if lines must be left out."""
+"""The maximum number of characters per line in a rule-based summary: normally, and if lines must be left out."""
 _READ: Final = 2_000
-"""The maximum characters of each message given to the summarizing model; the middle of longer ones is left out."""
+"""The maximum number of characters per message for the summarizing model; the middle of longer ones is left out."""
 
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
-    """Return a summary note with these lines, which says that `left_out` messages are not listed."""
+    """Return a summary note with these lines and the number of messages `left_out`."""
     tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
@@ -230,9 +230,10 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
 
 
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
-    """Return the maximum tokens for a summary: at most its own limit, and half of the room left by the messages.
+    """Return the maximum number of tokens for a summary: its own limit or, if less, half of the room that is left.
 
-    The other half is for new turns, so that the next turn does not need a summary again, unless half is too little.
+    The other half is for new turns, so that the next turn does not need another summary. If half is too little for a
+    useful summary, more is used.
     """
     beside = past.tokens - replaced
     spare = goal.room - beside
@@ -339,7 +340,7 @@ def cut(past: Past, goal: Goal) -> Past:
 
 
 def _most(sizes: list[int], room: int) -> int | None:
-    """Return the maximum tokens per result that let all fit into `room`, or None if that is too few to be useful."""
+    """Return the tokens per result with which all results fit into `room`, or None if that is too few to be useful."""
     left = sorted(sizes)
     while left and left[0] * len(left) <= room:
         room -= left.pop(0)
@@ -367,4 +368,4 @@ def _cut(message: Message, most: int, size: int, count: Count) -> Message:
 
 
 STEPS: Final[Mapping[str, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
-"""The steps, by name."""
+"""The steps, keyed by name."""

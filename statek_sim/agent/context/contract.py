@@ -35,7 +35,7 @@ Compact = Callable[[list[Message]], Sequence[Message] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for a compactor: a `budget` in tokens of messages, as measured by `count`, and the pinned texts."""
+    """Limits for a compactor: a token `budget` for the messages, as measured by `count`, and the pinned facts."""
 
     budget: int
     pinned: tuple[str, ...]
@@ -56,11 +56,13 @@ def check_compaction(
 ) -> int:
     """Check a compactor on every history of up to `most` units, with five budgets each; return how many were tried.
 
-    Units are a model's text message, a call with its result, a batch of two calls, a call with a large result, a
-    correction, a later user message, and a pinned fact. `overflow` is what the compactor raises for a history that
-    cannot fit. Raises `ContractViolation` with the smallest history that is torn, reordered, over the budget, refused
-    by a provider that uses the format `wire`, changed although it fits, rejected although it could fit, compacted
-    differently the second time, or that loses the system prompt, the task, a pinned fact or the message to answer.
+    A unit is a text message from the model, a call with its result, a batch of two calls, a call with a large result, a
+    correction, a later user message, or a pinned fact. `overflow` is what the compactor raises for a history that
+    cannot fit. Raises `ContractViolation` with the smallest history for which the compactor breaks a rule. The result
+    must not separate calls from their results, reorder messages, exceed the budget, or be rejected by a provider that
+    uses the format `wire`. The system prompt, the task, pinned facts and the message to answer must stay. A history
+    that fits must not change, one that can be made to fit must not be rejected, and a second run must give the same
+    result.
     """
     if most < 1:
         raise BadInput(f"histories have up to {most} units, expected 1 or more")

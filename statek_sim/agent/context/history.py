@@ -17,13 +17,13 @@ NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
 """The first line of a summary (agent document §5)."""
 
 NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
-"""The start of the harness's corrections, which have the user's role but are not written by a user.
+"""The start of the harness's corrections, which have the role `user` but are not written by a user.
 
 Source: the agent document §6.
 """
 
 Kind = Literal["system", "task", "user", "nudge", "note", "turn", "stray"]
-"""The kind of a unit. `turn`: a message from the model with its calls' results; `stray`: results without their call."""
+"""The kind of unit. `turn`: a message from the model with its calls' results; `stray`: results without their call."""
 
 Count = Callable[[Message], int]
 """Returns a message's token count."""
@@ -55,7 +55,7 @@ class Unit:
 
 
 def units_of(messages: Sequence[Message], count: Count, pinned: Sequence[str] = ()) -> list[Unit]:
-    """Return a history's units in order; `pinned` are facts that must stay."""
+    """Return a history's units in order; `pinned` lists facts that must stay."""
     tasks = 0
     found: list[Unit] = []
     for group in _groups(messages):
@@ -108,7 +108,7 @@ def open_from(units: Sequence[Unit]) -> int:
 
 
 def recent_from(units: Sequence[Unit], keep: int) -> int:
-    """Return the index of the earliest of the newest `keep` turns, but never one after `open_from`."""
+    """Return the index of the earliest of the newest `keep` turns, but at most `open_from`."""
     turns = [at for at, unit in enumerate(units) if unit.kind == "turn"]
     return min(turns[-keep] if 0 < keep <= len(turns) else 0 if keep else len(units), open_from(units))
 
@@ -119,7 +119,7 @@ def messages_of(units: Sequence[Unit]) -> list[Message]:
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """Yield every string in a message that a model reads: content, and the names and arguments of calls."""
+    """Yield every string in a message that a model reads: content, call names and call arguments."""
     content = message.get("content")
     if isinstance(content, str):
         yield content
@@ -181,7 +181,7 @@ class Goal:
 class Past:
     """A history during compaction; steps may change the units before `recent`.
 
-    `cleared` and `cut` count results, `summarised` turns, `dropped` messages.
+    `cleared` and `cut` count results, `summarised` counts turns, and `dropped` counts messages.
     """
 
     units: tuple[Unit, ...]
@@ -195,7 +195,7 @@ class Past:
 
     @property
     def tokens(self) -> int:
-        """The tokens in all messages."""
+        """The number of tokens in all messages."""
         return sum(unit.tokens for unit in self.units)
 
     def said(self, what: str) -> Past:
@@ -214,7 +214,7 @@ class Past:
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
         """Return a copy without the units at these positions; `note` takes the place of the first one.
 
-        A unit stays if removing it would leave two of the model's turns adjacent, which Gemini refuses.
+        A unit stays if removing it would leave two of the model's turns adjacent, which Gemini rejects.
         """
         at = min(lost, default=len(self.units))
         lost = _loosened(self.units, lost, bridge=at if note is not None else None)

@@ -39,10 +39,10 @@ class ContextSettings:
     """Limits for a prompt in tokens, and the steps that shorten a longer one.
 
     `budget` covers the prompt and the `reserve` kept for its answer. `target` is the size to which a compaction reduces
-    the messages, so that several turns pass until the next one (None: half of the budget minus the reserve). `keep` is
-    the number of newest turns that stay unchanged as long as possible. A message that contains a `pinned` fact never
-    changes. `steps` are step names or callables, in order. `summary` is the model that writes summaries (None: they are
-    written by a rule). The defaults are those of the agent document §5.
+    the messages, so that several turns pass before the next compaction (None: half of the budget minus the reserve).
+    `keep` is the number of newest turns that stay unchanged as long as possible. A message that contains a `pinned`
+    fact never changes. `steps` are step names or callables, in order. `summary` is the model that writes summaries
+    (None: they are written by a rule). The defaults are those of the agent document §5.
     """
 
     budget: int = 8192
@@ -165,7 +165,7 @@ class ContextManager:
         return past
 
     def _least(self, past: Past, goal: Goal) -> Past:
-        """Return a history; if it still does not fit, without the units that are kept until the last resort."""
+        """Return the history; if it still does not fit, remove the units that are kept until the last resort."""
         if past.tokens > goal.room and drop in self._steps:
             past = drop_the_rest(past, goal)
         if past.tokens > goal.room and cut in self._steps:
@@ -230,7 +230,7 @@ def compacted(
     around: int = 0,
     wire: FormatName = "openai",
 ) -> Compaction | None:
-    """Return a shorter history, or None if it fits; `around` is the number of prompt tokens outside the messages.
+    """Return a shorter history, or None if `messages` fit; `around` is the number of tokens outside the messages.
 
     `summary` answers in place of the model in the settings. Raises the same errors as `ContextManager`.
     """

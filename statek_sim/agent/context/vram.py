@@ -2,7 +2,7 @@
 
 A model is a `config.json` in the common format, or a known model by name. Every layer is counted with the whole
 context, so a model with sliding-window layers has more room than reported. Models that compress their cache
-(`kv_lora_rank`) are refused.
+(`kv_lora_rank`) are not supported.
 
 Source: the agent document §5.
 """
@@ -74,7 +74,7 @@ class ContextFit:
 
 
 def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int = 0) -> ContextFit:
-    """Return how much context fits on cards with `free` bytes each.
+    """Return the context that fits on graphics cards; `free` is the free memory of each card in bytes.
 
     `weights` is the model's size in bytes, if it is not loaded yet and its memory still counts as free. The model is
     assumed to be split across all cards, as in llama.cpp and vLLM.
@@ -123,7 +123,7 @@ def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model
 
 @cache
 def known_models() -> Mapping[str, Model]:
-    """Return the models in `models.json` by name, smallest first."""
+    """Return the models in `models.json`, keyed by name, smallest first."""
     text = resources.files("statek_sim.agent.context").joinpath("models.json").read_text(encoding="utf-8")
     document = json.loads(text)
     return {

@@ -43,7 +43,7 @@ class WireRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireFault:
-    """A broken rule: its name, its position in the history, and a sentence about it."""
+    """A broken rule: its name, its position in the history, and a description."""
 
     rule: WireRule
     at: int
@@ -53,7 +53,7 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return a history's faults, in order: what a provider with this format would refuse or never receive.
+    """Return a history's faults, in order: what a provider with this format would reject or never receive.
 
     `alternating`: user and model messages must alternate, as the chat templates of many open models require; turns with
     calls and their results do not count.

@@ -39,7 +39,7 @@ _ODD: Final = ("", "\x00", "\ud800", "\u202e" * 50, "a_" * 5_000, "%" * 5_000, "
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A text to show to the guard, a description of it, and the fault to report if the guard handles it wrongly."""
+    """A text to show to the guard, a description of it, and the fault to report if the guard handles it incorrectly."""
 
     finding: GuardFinding
     text: str

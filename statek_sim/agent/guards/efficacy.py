@@ -24,7 +24,7 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.intervals import wilson
 
 OWN: Final = ("injection", "personal-data")
-"""Guards with a built-in corpus, by name."""
+"""Guards with a built-in corpus, keyed by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
     ),
     "escaped html": html.escape,
 }
-"""Disguises that preserve a text's meaning, by name. A guard must find the same things in the disguised text."""
+"""Disguises that preserve a text's meaning, keyed by name. A guard must report the same findings for them."""
 
 
 # -- lines ------------------------------------------------------------------------------------------------------

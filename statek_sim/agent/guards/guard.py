@@ -57,13 +57,14 @@ Check = Callable[[Subject], "Finds | Awaitable[Finds] | Judgement"]
 class Guard:
     """A guard. `action` is taken when `check` finds something at one of `points`.
 
-    `fails` says what happens if a check raises, or takes longer than `timeout` seconds: "closed" blocks the text;
-    "open" lets it pass and records the failure. Timeouts apply only to async checks, because a plain function cannot be
-    interrupted. `tiers` and `environments` restrict where the guard applies; empty means everywhere. If the tier or
-    environment is unknown (empty), every guard applies, so that an unknown user is not less protected. Guards with
-    `finds_attacks` run before all others and so check the original text, because text inserted by another guard could
-    hide an attack. `undo` reverts what the check recorded about a call that it allowed but that was not made. A check
-    with state is an object with `saved` and `restore` (`effects.Saved`), so that a resumed run keeps the state.
+    `fails` determines what happens if a check raises an error or takes longer than `timeout` seconds: "closed" blocks
+    the text; "open" lets it pass and records the failure. Timeouts apply only to async checks, because a synchronous
+    function cannot be interrupted. `tiers` and `environments` restrict where the guard applies; empty means everywhere.
+    If the tier or environment is unknown (empty), every guard applies, so that an unknown user is not less protected.
+    Guards with `finds_attacks` run before all others and so check the original text, because text inserted by another
+    guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed but that was not
+    made. A check with state is an object with `saved` and `restore` (`effects.Saved`), so that a resumed run keeps the
+    state.
     """
 
     name: str

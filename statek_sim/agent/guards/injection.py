@@ -21,7 +21,7 @@ from statek_sim.agent.guards.substring_index import Needles
 CAUGHT: Final = 1.0
 """A text is an attack if the weights of its matching rules reach this total."""
 TOGETHER: Final = 2_000
-"""The weights of matches within this many characters are added up, since an instruction is in one place."""
+"""The weights of matches within this many characters are added up, because an instruction is in one place."""
 REACH: Final = 300
 """A rule is matched only within this many characters of one of its keywords."""
 _SPACE: Final = r"[^\\w]{1,5}"

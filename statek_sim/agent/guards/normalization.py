@@ -261,7 +261,7 @@ def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
     while start >= 0:
         end = shape.find(b" ", start)
         end = len(shape) if end < 0 else end
-        # A base64 text may end with two characters that are in no run.
+        # Base64 text may end with two characters that are in no run.
         yield start, end + 2
         start = shape.find(b"x" * least, end)
 
@@ -315,7 +315,7 @@ def _from_hex(encoded: str) -> bytes | None:
 def _sentence(decoded: bytes | None) -> str | None:
     """Return decoded bytes as a string, or None if it is not printable.
 
-    Bytes that do not encode text are hardly ever all printable.
+    Bytes that do not encode text are rarely all printable.
     """
     if decoded is None:
         return None

@@ -1,4 +1,4 @@
-"""Finds personal data by patterns and check digits.
+"""Finds personal data, using patterns and check digits.
 
 It covers the kinds in the harness document §3 (US social security numbers, Taiwanese national IDs and mobile numbers)
 and other common ones. Phone numbers from other countries are recognized by `phonenumbers` if it is installed (extra

@@ -122,7 +122,7 @@ _SCRIPTS: Final[Mapping[str, str]] = {
 
 
 def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "block") -> Guard:
-    """Return a guard that requires a `share` of letters to be in these scripts (`latin`, `cyrillic`, `han`, ...).
+    """Return a guard that requires a `share` of the letters to be in these scripts (`latin`, `cyrillic`, `han`, ...).
 
     It checks scripts, not languages; for languages, use `judge` with a model.
     """
@@ -210,7 +210,7 @@ class Rate:
         return ()
 
     def saved(self) -> list[tuple[str, str, list[float]]]:
-        """Return the times of counted calls, in seconds, by session and tool."""
+        """Return the times of counted calls in seconds, keyed by session and tool."""
         return [(session, tool, list(made)) for (session, tool), made in self._calls.items() if made]
 
     def restore(self, saved: Sequence[tuple[str, str, Sequence[float]]]) -> None:
@@ -258,7 +258,7 @@ def confirmation(
 ) -> Guard:
     """Return a guard that asks a person before each call to these tools, such as payments.
 
-    `question` may contain argument names in braces. No answer within `within` seconds means refusal.
+    `question` may contain argument names in braces. If there is no answer within `within` seconds, the call is refused.
     """
 
     def check(subject: Subject) -> Finds:
@@ -515,8 +515,8 @@ def budget(
 ) -> Guard:  # fmt: skip
     """Return a guard that limits a session's usage; `reserve` tokens are set aside for the next request.
 
-    Costs use the prices in the session's own budget, which may differ per model. Without prices, a cost limit makes the
-    guard fail.
+    Costs use the prices in the session's own budget, which may differ per model. With a cost limit but no prices, the
+    guard fails.
     """
     limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
     if all(limit is None for limit in limits.values()):
@@ -556,7 +556,7 @@ MAKERS: Final[Mapping[str, Callable[..., Guard]]] = {
     "groundedness": partial(judged_by_model, "groundedness"),
     "judge": partial(judged_by_model, "judge"),
 }
-"""Functions that create the built-in guards, by the guard's name in files."""
+"""Functions that create the built-in guards, keyed by the guard's name in files."""
 
 
 def texts() -> tuple[Guard, ...]:

@@ -54,7 +54,7 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
     """Return the absolute path that `path` leads to from `folder`, with links resolved; raises `Unclear`.
 
     Parts that do not exist are kept, because a file may be created there. `..` after a link leaves the link's target.
-    With `visible`, invisible characters are refused.
+    With `visible`, invisible characters are rejected.
     """
     if not isinstance(path, str):
         raise Unclear(
@@ -196,7 +196,7 @@ def is_inside(host: str) -> bool:
         found = ipaddress.ip_address(host)
     except ValueError:
         return "." not in host or f".{host}".endswith(_INSIDE)
-    # An address that embeds others is judged by those, because Python releases differ about the address itself.
+    # An address that embeds others is classified by those, because Python releases differ about the address itself.
     judged: list[ipaddress.IPv4Address] | list[ipaddress.IPv4Address | ipaddress.IPv6Address]
     judged = _embedded(found) or [found]
     return found.is_multicast or any(address.is_multicast or not address.is_global for address in judged)

@@ -152,7 +152,7 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
         declared = _declared(tool, argument)
         value = call.arguments.get(argument, declared.get("default"))
         if value is None and "default" in declared and declared["default"] is None:
-            # Without a path, a host or a command, the call is held against the rules by the tool's name.
+            # Without a path, a host or a command, rules are matched against the tool's name.
             continue
         try:
             if kind in ("read", "write"):
@@ -175,7 +175,7 @@ def _declared(tool: Tool, argument: str) -> Mapping[str, object]:
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
-    """Refuse an argument that the schema does not declare: the tool may use it as a path that no rule checks."""
+    """Reject an argument that the schema does not declare: the tool may use it as a path that no rule checks."""
     if not tool.access:
         return
     properties = tool.parameters.get("properties")

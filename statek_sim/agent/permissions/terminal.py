@@ -18,8 +18,8 @@ _PIECE = 4096
 class TerminalPerson:
     """Asks at a terminal, one question at a time: `AsyncDriver(person=TerminalPerson())`.
 
-    Only `y` or `yes` approves; any other line refuses and is taken as the reason. For other questions, the typed line
-    is the answer. End of input means refusal. Control characters in a model's text are shown escaped.
+    Only `y` or `yes` approves a call; any other line rejects it and is used as the reason. For other questions, the
+    typed line is the answer. End of input counts as a refusal. Control characters in a model's text are shown escaped.
     """
 
     def __init__(self, reads: TextIO | None = None, writes: TextIO | None = None) -> None:

@@ -32,7 +32,7 @@ class Disk:
         if stat.S_ISLNK(found.st_mode):
             try:
                 return Entry(kind="link", target=os.readlink(path))
-            except OSError:  # It has been replaced meanwhile.
+            except OSError:  # It has been replaced in the meantime.
                 return Entry(kind="other")
         if stat.S_ISDIR(found.st_mode):
             return Entry(kind="folder")
@@ -67,7 +67,7 @@ _CLOSED: Final = -1
 
 
 class Outside(PermissionError):
-    """Raised for a path that a workspace refuses to open; the model sees the message."""
+    """Raised if a workspace does not open a path; the model sees the message."""
 
 
 class Workspace:
@@ -97,7 +97,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Close the folder; later operations are refused. Closing twice is harmless."""
+        """Close the folder; later operations raise an error. Closing twice is harmless."""
         # The descriptor number may be reused: forget it, so that nothing is opened in or closed for another folder.
         number, self._folder = self._folder, _CLOSED
         if number != _CLOSED:
@@ -127,7 +127,7 @@ class Workspace:
         return text.decode(errors="replace")
 
     def write(self, path: str, text: str) -> None:
-        """Write a text to a file, creating it if needed."""
+        """Write text to a file, creating it if needed."""
         self._may_write(path)
         try:
             left = memoryview(text.encode())

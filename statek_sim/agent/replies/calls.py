@@ -1,6 +1,6 @@
 """Turns the calls that a model wrote into executable ones, with parsed and validated arguments.
 
-Unusable replies are corrected with a nudge, and so are turns that a watcher objects to.
+Unusable replies, and turns that a watcher objects to, are corrected with a nudge.
 
 Source: the agent document §6, harness document §6.
 """
@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused call. The model sees `reason` as the result; `details` are filled into the nudge."""
+    """A rejected call. The model sees `reason` as the result; `details` are filled into the nudge."""
 
     failure: Failure
     reason: str
@@ -49,7 +49,7 @@ def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
 def resolved(
     call: WrittenCall, offer: Offer, registry: Registry
 ) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
-    """Return the executable call and the paths of coerced arguments, or the call's refusal.
+    """Return the executable call and the paths of coerced arguments, or why the call is rejected.
 
     The name is checked first: for an unknown tool, arguments do not matter.
     """
@@ -81,7 +81,7 @@ def resolved(
 
 
 def _parsed(text: str) -> JSON:
-    """Return the arguments as an object, or a string that says why they are not one."""
+    """Return the arguments as an object, or a string that explains why they are not an object."""
     try:
         found = read_json(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def shown(call: WrittenCall) -> str:
 def answer_calls(
     run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
-    """Append a reply with its calls, and a result for each, because providers refuse a call without a result."""
+    """Append a reply with its calls, and a result for each, because providers reject a call without a result."""
     run.conversation.said(reply, calls, text)
     for call, result in zip(calls, results, strict=True):
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})

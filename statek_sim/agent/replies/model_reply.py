@@ -1,6 +1,6 @@
-"""Reads a provider's answer for the loop: its text, its calls as written, and its finish reason.
+"""Reads a provider's answer for the loop: its text, the calls as written, and the finish reason.
 
-STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here, such a failure is reported to
+STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here, the failure is reported to
 the model, so a call keeps its arguments as a string.
 """
 

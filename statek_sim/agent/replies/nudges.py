@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 PREFIX: Final = "[CORRECTION REQUIRED] "
-"""The first words of every nudge (agent document §6)."""
+"""The start of every nudge (agent document §6)."""
 
 ROLE: Final = "user"
 """The role of a nudge (agent document §6: models respond better to corrections in the user role)."""

@@ -1,4 +1,4 @@
-"""Rescue parsing (agent document §6): finds tool calls that a model wrote as plain text, or refuses them.
+"""Rescue parsing (agent document §6): finds tool calls that a model wrote as plain text, or rejects them.
 
 result = rescue('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', ["f"])
 assert result.calls[0].arguments == {"a": 1}

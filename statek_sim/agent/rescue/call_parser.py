@@ -81,7 +81,7 @@ class CallParser:
         return value, end, tuple(reader.repairs)
 
     def _measured(self, value: JSON, at: int) -> None:
-        """Refuse values that are too deep or too large, and invalid Unicode."""
+        """Reject values that are too deep or too large, and invalid Unicode."""
         measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
@@ -166,7 +166,7 @@ class CallParser:
             return None
 
     def unwrapped_python(self, opening: re.Match[str]) -> int | None:
-        """Parse calls to offered tools in Python notation without brackets; None for other words before parentheses."""
+        """Parse unbracketed calls to offered tools in Python notation; None for other words before parentheses."""
         if opening["python_name"] not in self.offered.schemas:
             return None
         try:
@@ -196,7 +196,7 @@ class CallParser:
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
     ) -> int:
-        """Parse the arguments for `name` at `at`, and those of any further calls in the same wrapper."""
+        """Parse the arguments for `name` at `at`, and the arguments for any further calls in the same wrapper."""
         while True:
             one = self.arguments(at, name, dialect, start, style)
             self.found.append(one)
@@ -295,7 +295,7 @@ class CallParser:
 def _one_place(arguments: Mapping[str, JSON]) -> bool:
     """Return whether a call's missing bracket can only belong after its arguments.
 
-    In `{"a": {"b": 1, "c": 2}` a bracket is missing, and `c` may be inside of `a` or next to it.
+    In `{"a": {"b": 1, "c": 2}` a bracket is missing, and `c` may be inside `a` or next to it.
     """
     last: JSON = dict(arguments)
     while isinstance(last, dict | list) and last:

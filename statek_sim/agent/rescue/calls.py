@@ -22,7 +22,7 @@ _SAID: Final = {
     "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
     "status": frozenset(("completed", "in_progress")),
 }
-"""Members that a call may have only with these values; any other value, such as `example`, marks it as data."""
+"""Members that a call may have only with these values; any other value, such as `example`, marks the JSON as data."""
 _OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
 """Members found in tool descriptions and in reports about past calls, neither of which are calls."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
@@ -51,7 +51,7 @@ class JsonCalls:
             return None
         for key in _LISTS:
             if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                # A message with text next to its calls, or a message by someone else.
+                # A message with text next to its calls, or a message from another speaker.
                 said = [value[part] for part in ("content", "refusal") if value.get(part) is not None]
                 alone = not any(not isinstance(part, str) or part.strip() for part in said)
                 alone = alone and value.get("role", "assistant") == "assistant"

@@ -34,7 +34,7 @@ class Element:
     remains: re.Pattern[str]
     """Matches the beginning of a damaged closing tag of a value."""
     one_newline: bool = True
-    """Whether one newline after the opening and one before the closing tag belong to the format."""
+    """Whether a newline after the opening and a newline before the closing tag belong to the format."""
     lines: Literal["own", "maybe", "never"] = "never"
     """Whether the format puts newlines around a value: always, in some models and parsers, or never."""
     writes_json: bool = False
@@ -137,7 +137,7 @@ def read_elements(
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
-    """Return whether newlines around a value may belong to the format or the text; `written` has the closing tag.
+    """Return whether newlines around a value may belong to the format or the text; `written` includes the closing tag.
 
     `said`: the format declares a string, which is then written verbatim.
     """
@@ -248,7 +248,7 @@ def lines_of(value: str) -> str:
 
 # -- tags that are names: `<read_file><path>a.py</path></read_file>`, as Cline and Roo ask models to write them ------
 
-# Such tags may also be XML or HTML that is only quoted. They are a call only if a tool of that name was offered, every
+# Such tags may also be quoted XML or HTML. They are a call only if a tool with that name was offered, every
 # tag in it is one of its arguments, and all of them are closed.
 
 _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")

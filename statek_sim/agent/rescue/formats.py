@@ -29,12 +29,12 @@ OPENINGS: Final[dict[str, str]] = {
     r"(?P<kimi_name>[\w.-]{1,128}(?::\d{1,18})?)\s*+<\|tool_call_argument_begin\|>\s*+",
     "deepseek": r"(?:<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?"
     r"|<[|｜]tool[▁_ ]calls[|｜]>\s*+function<[|｜]tool[▁_ ]sep[|｜]>"
-    # Without the token of the call, after that of the section.
+    # Without the call's token, after the section's token.
     rf"|<[|｜]tool[▁_ ]calls[▁_ ]begin[|｜]>(?=\s{{0,40}}(?!function<){_NAME}<[|｜]tool[▁_ ]sep[|｜]>))\s*+"
     rf"(?P<deepseek_name>{_NAME})\s*+(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*+(?:```(?:json)?\s*+)?",
     "harmony": r"(?:<\|channel\|>\s*+\w+\s*+)?to=functions\.(?P<harmony_name>[\w.-]{1,128})\s*+"
     r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+\w+\s*+|(?:code|json)\b\s*+)?<\|message\|>\s*+",
-    # Without the namespace: a call if such a tool is offered, otherwise a tool of the server's own.
+    # Without the namespace: a call if such a tool is offered, otherwise one of the server's own tools.
     "recipient_only": r"(?:<\|channel\|>\s*+\w+\s*+)?to=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*+"
     r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+json|\bjson)\s*+<\|message\|>\s*+",
     "gemma": r"(?:<(?:\|tool_call|start_function_call)>\s*+(?:call)?:?\s*+(?!call:)|call:)"
@@ -55,7 +55,7 @@ OPENINGS: Final[dict[str, str]] = {
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
     "python": r"(?=(?P<python_name>[^\W\d][\w.-]{0,127})\s{0,8}\()",
 }
-"""The patterns that open a call, by the name of their reader in `parser.READERS`."""
+"""The patterns that open a call, keyed by the name of their reader in `parser.READERS`."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
 """Readers for formats without tokens of their own; no text may precede their calls."""
@@ -164,7 +164,7 @@ DIALECTS: Final = {
         _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),
     )
 }
-"""The formats, by name. `hermes` includes Qwen 2.5 and 3; `tool_calls` is Jamba, Hunyuan, MiniMax M1 and Nemotron."""
+"""The formats, keyed by name. `hermes` includes Qwen 2.5 and 3; `tool_calls` is for Jamba, Hunyuan and others."""
 
 
 def dialect_called(name: str | None) -> Dialect | None:
@@ -177,7 +177,7 @@ def dialect_called(name: str | None) -> Dialect | None:
 
 
 def dialect_of(model: str) -> str | None:
-    """Return a model's dialect, judging by its name: `qwen-coder` for `qwen/Qwen3-Coder-30B`. None if unknown.
+    """Return the dialect for a model name, such as `qwen-coder` for `qwen/Qwen3-Coder-30B`, or None if it is unknown.
 
     The longest matching prefix of the last part of the name wins.
     """

@@ -1,4 +1,4 @@
-"""A tolerant reader for a single value that is almost JSON.
+"""A tolerant reader for a single value that is nearly JSON.
 
 It repairs unambiguous mistakes (quotes, commas, comments, Python literals, raw newlines) and reports the repairs. It
 never completes a value: a truncated value raises `Broken` with `cut=True`.

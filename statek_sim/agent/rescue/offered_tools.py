@@ -55,8 +55,7 @@ class Unclear(Misfit):
 class TypedText:
     """An argument written as text between tags.
 
-    `kind` is `text` for a string whatever the schema says, `json` for a JSON value, or empty if the type is not
-    declared.
+    `kind` is `text` for a string (whatever the schema), `json` for a JSON value, or empty if the type is not declared.
     """
 
     text: str
@@ -99,7 +98,7 @@ class Offered:
         return self.anything or name in self.schemas
 
     def the_name(self, said: str) -> str:
-        """Return the tool's name: `functions.N:0` and `functions.N` mean N if N is offered. Raises `Misfit`."""
+        """Return the tool's name: `functions.N:0` and `functions.N` become N if that is offered. Raises `Misfit`."""
         for name in (
             said,
             said.removeprefix("functions."),
@@ -136,7 +135,7 @@ class Offered:
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
     def _validator(self, name: str) -> Validator | None:
-        # Created for the first call of the tool: most replies call few of the offered tools.
+        # Created for the first call to the tool: most replies call few of the offered tools.
         if name not in self._validators:
             schema = self.schemas.get(name)
             self._validators[name] = _validator_of(schema) if schema else None
@@ -155,7 +154,7 @@ class Offered:
 
 
 def _sure_of_types(arguments: Iterable[Argument]) -> None:
-    """Raise `Unclear` for a string that may also be a number or another value, as there is no schema to decide.
+    """Raise `Unclear` for a string that may also be a number or another value, because there is no schema to decide.
 
     Parsers disagree about `<parameter=count>42`: it may be a number or a string.
     """
@@ -263,7 +262,7 @@ class _Meant:
             return [self.value(member, items) for member in value]
         kinds = kinds_of(schema)
         if isinstance(value, str) and not self.coerce:
-            # The format declares a text; if the schema does not accept one, the call does not fit.
+            # The format declares a string; if the schema does not accept strings, the call does not fit.
             return value
         return converted(value, kinds) if kinds else value
 

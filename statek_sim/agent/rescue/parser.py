@@ -40,7 +40,7 @@ from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescue
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 Reformat = Callable[[str], str | None]
-"""The optional last stage (strategy 4 in the agent document): turns a refused reply into a better one, or None."""
+"""The optional last stage (strategy 4 in the agent document): returns a better version of a rejected reply, or None."""
 
 _Read = Callable[[CallParser, re.Match[str]], int | None]
 """Parses the calls after an opening and returns their end position, or None if there are none; raises `Broken`."""
@@ -80,15 +80,15 @@ def rescue(
     coerce: bool = False,
     read_only: Collection[str] = (),
 ) -> Rescued:
-    """Return the calls in `text`, or the reason why what looks like a call is refused.
+    """Return the calls in `text`, or the reason why what looks like a call is rejected.
 
     `tools` are the offered tools, as names or specs; None accepts any name. `dialect` is the format that the model is
     known to use (a name in `DIALECTS`): text may then precede a call if the format's token starts a line. `read_only`
     names tools that change nothing: text may precede their calls if a format's token starts a line, and text may follow
-    them. `reformat` is called once, if no call was found and something was refused; the text it returns is parsed by
+    them. `reformat` is called once, if no call was found and something was rejected; the text it returns is parsed by
     the same rules, and calls found in it have `reformat` as their first stage. `coerce`: in a format that writes JSON
     or Python, a string where the schema does not accept one is converted to the schema's type, as the registry does for
-    native calls; otherwise such a call is refused. Raises `BadInput` for invalid tools or an unknown dialect.
+    native calls; otherwise such a call is rejected. Raises `BadInput` for invalid tools or an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)
@@ -116,7 +116,7 @@ def _once(
 
 
 class _Stop(Exception):
-    """Raised to stop parsing a reply and refuse all of its calls; holds the reason."""
+    """Raised to stop parsing a reply and reject all of its calls; contains the reason."""
 
     def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
         super().__init__(why)
@@ -175,7 +175,7 @@ class _Reply:
     # Around calls
 
     def _calls(self) -> None:
-        """Parse calls up to the end of the reply; raises `_Stop` to refuse them."""
+        """Parse calls up to the end of the reply; raises `_Stop` to reject them."""
         at = 0
         while True:
             at = self._skipped(at)
@@ -269,7 +269,7 @@ class _Reply:
         return end
 
     def _expected(self, kind: str) -> None:
-        """Refuse a call after text unless it is in the model's own format."""
+        """Reject a call after text unless it is in the model's own format."""
         if self.dialect is not None and kind not in self.dialect.readers and not self.read_only:
             self._refuse_text("before")
 
@@ -283,7 +283,7 @@ class _Reply:
     # Text around calls
 
     def _text(self, at: int) -> None:
-        """Refuse the reply if the text at `at` contains a call, or is next to a call or one of its tokens."""
+        """Reject the reply if the text at `at` contains a call, or is next to a call or one of its tokens."""
         if self.parser.found:
             self.behind = at
             return
@@ -295,7 +295,7 @@ class _Reply:
             raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
 
     def _alone(self) -> None:
-        """Refuse calls that come with text, unless the tools are read-only."""
+        """Reject calls that come with text, unless the tools are read-only."""
         lenient, last = (
             all(found.name in self.read_only for found in self.parser.found),
             self.parser.found[-1],

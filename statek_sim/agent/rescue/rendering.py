@@ -49,7 +49,8 @@ def _elements(
 ) -> Render:
     """Return a renderer that writes one element per argument; `opening` contains {key} and {string}.
 
-    A string that contains `mark` cannot be rendered; with `bare`, neither can one with surrounding space.
+    A string that contains `mark` cannot be rendered; with `bare`, a string with surrounding space cannot be rendered
+    either.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:

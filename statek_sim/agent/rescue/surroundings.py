@@ -85,7 +85,7 @@ def quoted_end(text: str, closing: re.Match[str]) -> bool:
     return shut and in_code(text, 0, closing.start())
 
 
-# Calls that a text only shows
+# Calls that are only quoted in a text
 
 _HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
 """A text that contains none of these strings contains no call."""

@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 
 
 class Reason(StrEnum):
-    """The reasons for refusing what looks like a call."""
+    """The reasons for rejecting what looks like a call."""
 
     CUT = "cut"
     """The reply ends inside the call."""
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for one reply. A reply that exceeds any of them is refused."""
+    """Limits for one reply. A reply that exceeds any of them is rejected."""
 
     max_bytes: int = 4 * 1024 * 1024
     """Size of the reply in UTF-8 bytes."""
@@ -76,8 +76,8 @@ class Refusal:
 class Rescued:
     """The result of rescue parsing: the calls in order, or the refusal of what looked like one, never both.
 
-    `text` is the text around the calls, or the whole text if there are none, without thinking. `steps` measures the
-    work done, in characters scanned and tokens read.
+    `text` is the text around the calls, or the whole text if there are none, without thinking. `steps` is the work
+    done, measured in characters scanned and tokens read.
     """
 
     calls: tuple[Call, ...] = ()

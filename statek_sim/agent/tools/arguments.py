@@ -104,7 +104,7 @@ class ArgumentCheck:
 
     @cached_property
     def _validator(self) -> Validator:
-        # Created for the first call that does not evidently fit: most calls do.
+        # Created for the first call that does not obviously fit: most calls do.
         from statek_sim.agent.validation import validator_of  # noqa: PLC0415  # jsonschema
 
         return validator_of(self._schema)
@@ -142,7 +142,7 @@ def _takes_objects(schema: object) -> bool:
 
 
 def _has_whole_floats(arguments: Mapping[str, JSON]) -> bool:
-    """Return whether any of the values is a whole float, like `4.0`."""
+    """Return whether any value is a whole float, such as `4.0`."""
     waiting: list[JSON] = [*arguments.values()]
     while waiting:
         value = waiting.pop()

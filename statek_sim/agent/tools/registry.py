@@ -1,4 +1,4 @@
-"""The tool registry (harness document §2): all of an application's tools, and the selection offered in a turn."""
+"""The tool registry (harness document §2): all of an application's tools, and the tools offered in a turn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Offer:
 
     @property
     def schemas(self) -> dict[str, Mapping[str, JSON]]:
-        """The schema of each tool's parameters, by tool name."""
+        """The schema of each tool's parameters, keyed by tool name."""
         return {name: tool.parameters for name, tool in self.tools.items()}
 
 
@@ -56,10 +56,10 @@ class ToolSource(Protocol):
 
 
 class Registry:
-    """Tools by name, in the order of registration.
+    """An application's tools, keyed by name, in order of registration.
 
     `task_types` maps task types to tool names. `generation` grows with every change. `notes` are lines for the trace
-    about servers' tools that changed or were left out; whoever reads them removes them.
+    about servers' tools that changed or were left out; the reader removes them.
 
     Source: the harness document §2.
     """
@@ -90,7 +90,7 @@ class Registry:
     # -- what there is -----------------------------------------------------------------------------------------
 
     def register(self, tool: Tool | ToolFunction) -> Tool:
-        """Add a tool, or a plain function as a tool; raises `BadTool` for a duplicate name or an invalid schema."""
+        """Add a tool, or a function as a tool; raises `BadTool` for a duplicate name or an invalid schema."""
         made = tool if isinstance(tool, Tool) else tool_from(tool)
         if made.name in self._tools:
             raise BadTool(
@@ -303,7 +303,7 @@ def server_tool_name(prefix: str, tool: str) -> str:
 
 
 MOST_OFFERED: Final = 20
-"""The number of tools per request above which models choose worse (harness document §2: "under 20")."""
+"""The number of tools per request above which models choose less reliably (harness document §2: "under 20")."""
 
 ALIKE: Final = 90.0
 """Description similarity, out of 100, above which tools are hard to tell apart."""
@@ -327,7 +327,7 @@ class Complaint:
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
     """Return findings about tools that make it hard for a model to choose between them."""
-    from rapidfuzz import fuzz  # noqa: PLC0415  # only for who asks for this
+    from rapidfuzz import fuzz  # noqa: PLC0415  # only for callers of `lint`
 
     found: list[Complaint] = []
     if len(tools) >= MOST_OFFERED:

@@ -88,13 +88,13 @@ def code_of(function: ToolFunction) -> ToolCode:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Returned by a tool's own check to say that a call did happen before a crash, with the call's result."""
+    """Returned by a tool's own check if a call did happen before a crash; contains the call's result."""
 
     value: object
 
 
 AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
-"""What to do about a call whose outcome is unknown after a crash: ask a person, call again, or run a check."""
+"""How to handle a call whose outcome is unknown after a crash: ask a person, call again, or run a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +103,12 @@ class Tool:
 
     `run` is converted to a `ToolCode`. `timeout` is in seconds (None: the harness's timeout); `server` is where a tool
     comes from if it is not local. A tool with `asks` runs no code: a person is asked that question, with `{argument}`
-    filled in, and the reply is the result. `access` says which arguments are paths that the tool reads or writes, hosts
-    that it connects to, or commands; `sandboxed`: its commands run in a container.
+    filled in, and the reply is the result. `access` marks arguments that are paths to read or write, hosts to connect
+    to, or commands to run; `sandboxed` means that commands run in a container.
 
-    `after_crash` says what to do about a call whose outcome is unknown because the process died during it: ask a
-    person; call again, which suits read-only tools; or call a function with the call's arguments, which returns a
-    `Happened`, or None if the call did not happen.
+    `after_crash` determines how to handle a call whose outcome is unknown because the process died during it: ask a
+    person, repeat the call (for read-only tools), or pass the call's arguments to a function that returns a `Happened`,
+    or None if the call did not happen.
     """
 
     name: str
@@ -324,7 +324,7 @@ def _schema(
 
 
 def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, Any]:
-    """Return the types of a function's parameters; the hints of `unread` ones need not be resolvable."""
+    """Return the types of a function's parameters; the hints of `unread` parameters need not be resolvable."""
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
     if unread.isdisjoint(annotations):
@@ -345,7 +345,7 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 class _SchemaMaker(GenerateJsonSchema):
-    """Leaves out defaults that are not JSON, without a warning, because the function still has them."""
+    """Leaves out defaults that are not JSON without a warning, because the function still has them."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         """Ignore a default that is not JSON."""
@@ -356,7 +356,7 @@ class _SchemaMaker(GenerateJsonSchema):
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the schema without the titles that pydantic derives from names, which would only cost tokens.
 
-    Tuples get `items`, without which OpenAI refuses an array.
+    Tuples get `items`, without which OpenAI rejects an array.
     """
 
     def plain(value: JSON, *, names: bool = False) -> JSON:
@@ -438,7 +438,7 @@ _LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _known_to_some(value: object) -> object:
-    """Return JSON for values that pydantic has serialized only since 2.14."""
+    """Return JSON for values that pydantic can serialize only since 2.14."""
     if isinstance(value, deque):
         return list(value)
     if isinstance(value, Fraction):

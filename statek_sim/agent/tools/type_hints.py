@@ -24,7 +24,7 @@ from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.values import JSON
 
 Conversions = Mapping[str, TypeAdapter[Any]]
-"""Converters for a call's JSON values, by parameter name."""
+"""Converters for a call's JSON values, keyed by parameter name."""
 
 _JSON_TYPES: Final = (str, int, float, bool, type(None), None, Any, object, dict, list)
 _HELD_BY: Final = (list, dict, Union, types.UnionType, Sequence, MutableSequence, Mapping, MutableMapping)
@@ -44,9 +44,9 @@ def _listed(hint: Any) -> Any:
         return list
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Iterable:
-        return list[inner[0]]  # type: ignore[valid-type]  # a type of this moment
+        return list[inner[0]]  # type: ignore[valid-type]  # the type is known only at run time
     if origin in (Union, types.UnionType):
-        return Union[tuple(map(_listed, inner))]  # noqa: UP007  # its arms are known at this moment only
+        return Union[tuple(map(_listed, inner))]  # noqa: UP007  # its members are known only at run time
     return hint
 
 
@@ -64,7 +64,7 @@ def _thawed(hint: Any) -> Any:
     if origin is Annotated:
         return Annotated[_thawed(inner[0]), *hint.__metadata__]
     parts = tuple(map(_thawed, inner))
-    return Union[parts] if origin is types.UnionType else origin[parts]  # noqa: UP007  # known at this moment only
+    return Union[parts] if origin is types.UnionType else origin[parts]  # noqa: UP007  # known only at run time
 
 
 def _is_json(hint: Any) -> bool:
@@ -202,7 +202,7 @@ def docstring_of(function: Callable[..., Any]) -> str:
     """Return a function's docstring; for an object, that of its `__call__` or else of its class."""
     code = written(function)
     if inspect.ismethod(code) and code.__name__ == "__call__" and not code.__doc__:
-        # The inherited docstring is that of a builtin and not useful.
+        # The inherited docstring is a builtin's and not useful.
         return inspect.getdoc(type(code.__self__)) or ""
     return inspect.getdoc(code) or ""
 
