@@ -173,7 +173,7 @@ class ApprovalText(PartOrText):
     question: str = key(
         "", "The question, with the call's {arguments}; empty: asks whether the tool may be called."
     )
-    within: Seconds | None = key(None, "Virtual seconds after which the call is refused; null: no deadline.")
+    within: Seconds | None = key(None, "Virtual seconds after which the call is denied; null: no deadline.")
 
     model_config = ConfigDict(json_schema_extra=also_text("ApprovalText", "The question."))
 
@@ -257,7 +257,7 @@ class SlotsText(Part):
         "step", "Whether a more urgent run takes the slot before a working run's next request."
     )
     full: Literal["displace", "refuse"] = key(
-        "displace", "Which run is refused when too many wait: the last in order, or the new one."
+        "displace", "Which run is rejected when too many wait: the last in order, or the new one."
     )
 
 
@@ -272,7 +272,7 @@ class EscalationText(Part):
         (), "Functions that check answers, as `module:attribute`, called with the task and the answer."
     )
     backoff: Seconds = key(3.0, "Virtual seconds to wait after a temporary failure, doubled each time.")
-    longest: Seconds = key(60.0, "Maximum virtual seconds to wait.")
+    longest: Seconds = key(60.0, "Maximum wait, in virtual seconds.")
 
 
 class HarnessText(Part):
@@ -350,7 +350,7 @@ class ToolText(Part):
     description: str = key("", "The description for the model.")
     parameters: dict[str, JsonValue] = key(_object, "JSON Schema (2020-12) for the arguments.")
     tags: Items[str] = key((), "Tags for selecting tools.")
-    timeout: Seconds | None = key(None, "Timeout in virtual seconds; null: the harness's.")
+    timeout: Seconds | None = key(None, "Timeout in virtual seconds; null: the harness's `tool_timeout`.")
     server: str | None = key(None, "The tool's MCP server; the tool is then named SERVER__NAME.")
     result: JsonValue = key(None, "Shorthand for a single result that repeats forever.")
     error: str = key("", "Shorthand for a single error that is always raised.")

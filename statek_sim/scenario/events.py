@@ -105,7 +105,7 @@ class Event(Part):
 
     value: JsonValue = key(None, "Value for a resolved future.")
     message: str = key("", "Text of the user message, notification or answer.")
-    question: str = key("", "Text contained in the question to answer, if it is not the oldest.")
+    question: str = key("", "Text in the question to answer, if it is not the oldest open question.")
     error: str = key("", "Error text for a failed future or subtask.")
     result: JsonValue = key(None, "Result for a completed subtask.")
 
@@ -186,15 +186,17 @@ class Deviation(Part):
     job: Name | None = key(None, "The job that makes the request.")
     reply: Positive = key(1, "Which of the job's replies, starting from 1.")
 
-    move: Positive = key(1, "This event in the scenario, starting from 1, happens at a different time.")
+    move: Positive = key(
+        1, "Number of the scenario's event, starting from 1, that happens at a different time."
+    )
     to: Moment = key(0.0, "The new time, in virtual seconds.")
 
     choose: Positive = key(
-        1, "At this choice between ready jobs, starting from 1, a different job runs first."
+        1, "Number of the choice between ready jobs, starting from 1, at which a different job runs first."
     )
     first: Name | None = key(None, "The job that runs first.")
 
-    limit: LimitName = key(LimitName.MAX_TURNS, "This harness limit has a different value.", strict=False)
+    limit: LimitName = key(LimitName.MAX_TURNS, "The harness limit that has a different value.", strict=False)
     value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = key(0, "The limit's value.")
 
     @property

@@ -31,8 +31,8 @@ StopReason = Literal[
 class ConsoleExpect(Part):
     """Expectations for parts of a job's console."""
 
-    contains: Items[str] = key((), "Each of these appears in a line.")
-    excludes: Items[str] = key((), "None of these appears in any line.")
+    contains: Items[str] = key((), "Each of these strings appears in a line.")
+    excludes: Items[str] = key((), "None of these strings appears in any line.")
     lines: Count = key(0, "Number of lines.")
 
 
@@ -40,8 +40,8 @@ class HistoryExpect(Part):
     """Expectations for parts of the messages in a job's last request."""
 
     roles: Items[str] = key((), "The messages' roles, in order.")
-    contains: Items[str] = key((), "Each of these appears in a message's content.")
-    excludes: Items[str] = key((), "None of these appears in any message's content.")
+    contains: Items[str] = key((), "Each of these strings appears in a message's content.")
+    excludes: Items[str] = key((), "None of these strings appears in any message's content.")
 
 
 class ToolFailure(Part):
@@ -111,7 +111,7 @@ class JobExpect(Part):
     """Expectations for a job."""
 
     status: JobStatusName = key("DONE", "The job's status at the end of the run.")
-    stop: StopReason | None = key(None, "Why the last unit of work ended; null: it did not end.")
+    stop: StopReason | None = key(None, "Why the last unit of work ended; null: the unit has not ended.")
     exit: JsonValue = key(None, "The job's exit status; null: none.")
     error: str | None = key(None, "The message of the job's error; null: none.")
     definition_errors: Items[str] = key((), "The messages of the job definition's errors.")
@@ -123,7 +123,7 @@ class JobExpect(Part):
     steps: Count = key(0, "Job steps.")
     console: Console = key((), "The console's lines, or conditions on them.")
     locals: dict[str, JsonValue] = key(
-        dict, "Local variables; values that are not plain are given as their LLM representation."
+        dict, "Local variables; values other than plain data are given as their LLM representation."
     )
     absent_locals: Items[str] = key((), "Names that are not local variables.")
     history: History = key((), "The last request's messages, or conditions on them.")

@@ -70,12 +70,12 @@ class Limits(Part):
     Source: "Completion-Based Extension" in "Harness Policies".
     """
 
-    max_turns: Limit | None = key(None, "Maximum LLM turns per job; null: unlimited.")
-    max_exceptions: Limit | None = key(None, "Maximum total exceptions per job; null: unlimited.")
+    max_turns: Limit | None = key(None, "Maximum number of LLM turns per job; null: unlimited.")
+    max_exceptions: Limit | None = key(None, "Maximum number of exceptions per job; null: unlimited.")
     max_consecutive_exceptions: Limit | None = key(
-        None, "Maximum consecutive LLM turns with an exception; null: unlimited."
+        None, "Maximum number of consecutive LLM turns with an exception; null: unlimited."
     )
-    max_token_usage: Limit | None = key(None, "Maximum estimated tokens per job; null: unlimited.")
+    max_token_usage: Limit | None = key(None, "Maximum number of estimated tokens per job; null: unlimited.")
     limit_extension_per_completion: Extension = key(
         0.0, "Extension of the limits per completed unit of work."
     )
@@ -120,7 +120,9 @@ class ReminderText(Part):
 
     text: str = Field(description="Text of the reminder.")
     min_dialog_len: Count | None = key(None, "Minimum dialog length before the reminder is sent.")
-    recurring: Literal[True] = key(True, "Sent after every final text; STATEK has no other kind.")
+    recurring: Literal[True] = key(
+        True, "Whether it is sent after every final text; STATEK supports only `true`."
+    )
 
 
 class AgentText(Part):
