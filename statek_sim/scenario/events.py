@@ -60,7 +60,7 @@ class After(Part):
     """A tool call immediately after which an event happens."""
 
     tool: str = Field(description="The tool's name; the event happens when the call returns or raises.")
-    call: Positive = key(1, "Which of the tool's calls, starting from 1, across all jobs (or in `job`).")
+    call: Positive = key(1, "Number of the tool's call, starting from 1, across all jobs (or within `job`).")
     job: Name | None = key(None, "Count only this job's calls.")
 
 

@@ -45,7 +45,7 @@ class HistoryExpect(Part):
 
 
 class ToolFailure(Part):
-    """A tool log entry for a tool that raised."""
+    """A tool log entry for a tool that raised an exception."""
 
     error: str = Field(description="The recorded error, such as `ValueError: text`.")
 

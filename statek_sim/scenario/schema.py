@@ -137,7 +137,7 @@ class AgentText(Part):
     tools: Items[ToolName] = key((), "Tools: names from the built-in world, or `module:attribute`.")
     tools_scope: str | None = key(None, "The LLM_TOOLS_SCOPE metadata, such as `ALL -panic`.")
     temperature: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Sampling temperature.")
-    warmup: str | None = key(None, "The agent's warmup; blocks separated by `#----------` lines.")
+    warmup: str | None = key(None, "The agent's warmup, with blocks separated by `#----------` lines.")
     answer_tool: bool = key(True, "Whether a dialog agent has the `answer` tool.")
     reminder: ReminderText | None = key(None, "A reminder to the model.")
     metadata: dict[str, Scalar] = key(dict, "Additional prompt metadata, keyed by KEY.")
