@@ -14,7 +14,7 @@ from statek_sim.harness.settings import StatekSettings
 
 @cache
 def get_statek_settings() -> StatekSettings:
-    """Return the settings from the process's environment variables.
+    """Return the settings from the process environment.
 
     The result is cached until `get_statek_settings.cache_clear()`. Raises `BadSetting` for invalid variables.
     """
@@ -22,7 +22,7 @@ def get_statek_settings() -> StatekSettings:
 
 
 class CurrentHarness:
-    """The callable `get_llm_harness`: creates a harness from the process's settings on first use and caches it."""
+    """The type of `get_llm_harness`: creates a harness from the process's settings on first use and caches it."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
@@ -51,7 +51,7 @@ class CurrentHarness:
         return self._cached
 
     def cache_clear(self) -> None:
-        """Clear the cached harness; the settings have their own cache, as in STATEK."""
+        """Clear the cached harness. The settings are cached separately, as in STATEK."""
         self._cached = None
 
 

@@ -21,11 +21,11 @@ from statek_sim.harness.limits import (
 )
 
 _KNOWN_SIZE: Final = 1024
-"""Maximum number of completion counts for which a harness caches the extended limits."""
+"""Maximum number of completion counts for which a harness caches extended limits."""
 
 
 RULE_IN_USE: Final[ContextVar[ExtensionRule]] = ContextVar("statek_sim_rule", default=ExtensionRule.ADDITIVE)
-"""The extension rule for harnesses that were created without one."""
+"""The default extension rule."""
 
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
@@ -57,10 +57,10 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         *,
         rule: ExtensionRule | None = None,
     ) -> None:
-        """Create a harness from STATEK's five arguments; None means unlimited. Raises `BadSetting` for invalid values.
+        """Create a harness from STATEK's five arguments; None means unlimited.
 
-        `rule` defines how completions extend a limit. By default, it comes from the active behaviour profile,
-        or from STATEK's documents if there is no profile.
+        Raises `BadSetting` for invalid values. `rule` defines how completions extend a limit. It defaults to
+        the active behaviour profile's rule, or to the rule in STATEK's documents if there is no profile.
         """
         self._has_own_rule = rule is not None
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
@@ -77,7 +77,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     def from_limits(
         cls, limits: HarnessLimits, *, rule: ExtensionRule | None = ExtensionRule.ADDITIVE
     ) -> Self:
-        """Return a harness for `limits`; if `rule` is None, the active behaviour profile sets the extension rule."""
+        """Return a harness for `limits`; if `rule` is None, the active behaviour profile determines the rule."""
         return cls(*astuple(limits), rule=rule)
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
@@ -138,11 +138,11 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def _usage(self, job: HarnessSubject) -> int:
-        """Return the job's token count that is compared with the token limit."""
+        """Return the token count to compare with the token limit."""
         return job.approx_token_usage
 
     def _in_force(self, completions: int | None) -> LimitsInForce:
-        """Return the limits extended for `completions`; cached, because every step needs them twice."""
+        """Return the limits extended for `completions`. They are cached, because every step needs them twice."""
         known = self._known.get(completions)
         if known is None:
             if len(self._known) >= _KNOWN_SIZE:

@@ -17,17 +17,17 @@ MAX_EXTENSION: Final = 1_000_000.0
 
 
 MOST_STEPS: Final = 20_000
-"""Maximum steps per job in a run; a job with more steps counts as endless. STATEK has no such limit."""
+"""Maximum steps per job in a run; a job that exceeds it counts as endless. STATEK has no such limit."""
 
 MOST_ESCAPES: Final = 25
-"""Maximum consecutive steps in a job that end in an exception which STATEK's worker does not catch.
+"""Maximum consecutive steps of a job that end in an exception which STATEK's worker does not catch.
 
-A job with more such steps counts as endless.
+A job that exceeds it counts as endless.
 """
 
 
 class ExtensionRule(StrEnum):
-    """The formula by which completed units of work extend a limit."""
+    """The formula for extending a limit by completed units of work."""
 
     ADDITIVE = "additive"
     """`base + (1.0 + extension) * completions`: document "Harness Policies", and STATEK up to 1.2.7."""
@@ -71,11 +71,11 @@ def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tok
 
 
 class HarnessSubject(Protocol):
-    """The job counters that the harness reads. Each check reads only the counters that it needs."""
+    """The job counters that the harness reads. Each check reads only the counters it needs."""
 
     @property
     def num_turns(self) -> int:
-        """Number of LLM turns so far, without warmup blocks ("Harness Policies", What the Limits Mean)."""
+        """Number of LLM turns so far, excluding warmup blocks ("Harness Policies", What the Limits Mean)."""
 
     @property
     def exception_count(self) -> int:
@@ -95,7 +95,7 @@ class HarnessSubject(Protocol):
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Extra tokens granted for a higher difficulty (from 1.4.1; 0 before)."""
+        """Extra tokens granted for a higher difficulty (since 1.4.1; 0 in earlier releases)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,10 @@ class Exceeded:
 
     @property
     def message(self) -> str:
-        """STATEK's error message. The limit is formatted as an int until the first completion, then as a float."""
+        """STATEK's error message.
+
+        The limit is formatted as an int before the first completion, and as a float afterwards.
+        """
         return f"{EXCEEDED[self.limit]}: {self.count}/{self.effective}"
 
 

@@ -22,7 +22,7 @@ PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Folder that contains the built-in presets."""
 
 BUILT_IN: Final = ("default", "local", "interactive", "batch")
-"""Names of the built-in presets, with the values printed in "Harness Policies"."""
+"""Names of the built-in presets; their values are those in "Harness Policies"."""
 
 MAX_BYTES: Final = 1_000_000
 """Maximum preset file size in bytes; real presets have only a few lines."""
@@ -32,15 +32,15 @@ MOST_BLANKS: Final = 1_000
 _BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400
-"""Maximum characters of a preset's line shown in an error message."""
+"""Maximum number of characters shown from a preset line in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     """The valid environment variables that a preset file sets.
 
-    `StatekSettings.from_env(preset.values)` returns the settings. `lines` maps each variable to its line number, which
-    starts at 1.
+    `StatekSettings.from_env(preset.values)` returns the settings. `lines` maps each variable to its one-based
+    line number.
     """
 
     name: str
@@ -52,8 +52,8 @@ class Preset:
 def load_preset(name_or_path: str | Path) -> Preset:
     """Return a built-in preset by name, or a preset file by path.
 
-    Raises `BadSetting` if there is no such preset or file. For an invalid file, the message has one line
-    `path:line: problem` per problem.
+    Raises `BadSetting` if there is no such preset or file. For an invalid file, the message lists each
+    problem on its own line as `path:line: problem`.
     """
     path = _locate(name_or_path)
     values: dict[str, str] = {}
@@ -85,13 +85,11 @@ def _locate(name_or_path: str | Path) -> Path:
     if name_or_path in BUILT_IN:
         return PRESETS_DIR / f"{name_or_path}.env"
     given = str(name_or_path)
-    # os.path returns False where pathlib raises: a name too long, an unreadable folder.
+    # os.path returns False where pathlib raises: for names that are too long and unreadable folders.
     if os.path.isfile(given):
         return Path(given)
     if os.path.exists(given):
-        raise BadSetting(
-            f"preset {given!r}: expected a file of KEY=VALUE lines, but this is not a regular file"
-        )
+        raise BadSetting(f"preset {given!r}: not a regular file; expected a file with KEY=VALUE lines")
     known = ", ".join(BUILT_IN)
     hint = suggestion(given, BUILT_IN)
     raise BadSetting(f"preset {given!r}: no such file or built-in preset; built-in presets: {known}.{hint}")
@@ -122,7 +120,7 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
-    # The parser searches for a comment after each blank, which takes quadratic time.
+    # The parser searches for a comment after each blank, so its running time is quadratic.
     if (blanks := _BLANKS.search(text)) is not None:
         line = text.count("\n", 0, blanks.start()) + 1
         raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} consecutive blanks; remove them")
@@ -130,7 +128,7 @@ def _read(path: Path) -> str:
 
 
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
-    """Describe what is wrong with an entry, or return None for a valid entry."""
+    """Return a description of what is wrong with an entry, or None if it is valid."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
         # An invalid line may contain a secret. The import is here because valid presets do not need it.
@@ -153,7 +151,7 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
 def located_preset(name_or_path: str) -> str:
     """Return a built-in preset's name unchanged, or a preset file's absolute path.
 
-    A relative path is resolved against the process's working directory, not a scenario file. Raises
+    A relative path is resolved against the process's working directory, not the scenario file's folder. Raises
     `BadSetting` for anything else.
     """
     preset = load_preset(name_or_path)

@@ -1,6 +1,6 @@
 """STATEK's settings, and the `STATEK_*` environment variables that set them.
 
-This module does not read the process's environment; `current.py` does.
+This module does not read the process environment; `current.py` does.
 
 Source: "Harness Policies", Configure the Harness; behaviour 11.
 """
@@ -28,7 +28,7 @@ class TaskDifficulty(StrEnum):
 DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
     label: difficulty for difficulty in TaskDifficulty for label in (difficulty.name[0], difficulty.name)
 }
-"""Maps every accepted spelling of a difficulty, in upper case (`L`, `LOW`), to the difficulty."""
+"""Maps every accepted upper-case spelling (`L`, `LOW`) to its difficulty."""
 
 
 def parse_difficulty(label: str) -> TaskDifficulty:
@@ -46,7 +46,7 @@ PREFIX: Final = "STATEK_"
 class Variable:
     """One setting and the environment variable that sets it.
 
-    `read` parses the variable's string or raises ValueError. `accepts` returns whether a value is valid.
+    `read` parses the variable's string, or raises ValueError. `accepts` returns whether a value is valid.
     `expected` describes the valid values for error messages.
     """
 
@@ -58,11 +58,11 @@ class Variable:
 
 
 def unknown_variable(name: str) -> str:
-    """Return the error message for an unknown `STATEK_` variable, with a suggestion if a known name is similar."""
+    """Return the error message for an unknown `STATEK_` variable. It suggests a known name if one is similar."""
     bare = name.upper().removeprefix(PREFIX)
     if bare in VARIABLES:
         return f"{name}: STATEK reads this variable without the prefix: {bare!r}"
-    # The prefix is removed, because it would make all names similar.
+    # Without the prefix, which would make all names similar.
     meant = closest(bare, [known.removeprefix(PREFIX) for known in VARIABLES if known.startswith(PREFIX)])
     hint = "" if meant is None else f" Did you mean {PREFIX + meant!r}?"
     return f"{name}: not a STATEK variable.{hint}"
@@ -150,7 +150,7 @@ _ALL: Final = (
     _text("python_sandbox_allowed_imports"),
     _text("python_sandbox_allowed_tools"),
     _text("statek_provider_config", "STATEK_PROVIDER_CONFIG"),
-    # STATEK reads the remaining variables without its prefix.
+    # STATEK reads the remaining variables without the prefix.
     _text("default_llm_api_provider", "DEFAULT_LLM_API_PROVIDER"),
     Variable(
         "FULL_AGENT_TRACE",
@@ -165,11 +165,11 @@ _ALL: Final = (
 )
 
 VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable in _ALL}
-"""All variables by name; most names start with `STATEK_`."""
+"""All variables, keyed by name; most names start with `STATEK_`."""
 
 
 SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
-"""All variables by their setting's name in `StatekSettings`."""
+"""All variables, keyed by the setting's name in `StatekSettings`."""
 
 
 class StatekSettings:
@@ -223,7 +223,7 @@ class StatekSettings:
     """Comma-separated names of hidden tools that model-written code may still call."""
 
     def __init__(self, **given: object) -> None:
-        """Set the `given` settings by name; all others keep STATEK's defaults."""
+        """Set the `given` settings; all others keep STATEK's defaults."""
         problems = [problem for name, value in given.items() if (problem := _problem(name, value))]
         if problems:
             raise BadSetting("\n".join(problems))
@@ -255,8 +255,8 @@ class StatekSettings:
     def from_env(cls, environ: Mapping[str, str]) -> Self:
         """Return the settings in `environ`, ignoring variables unrelated to STATEK.
 
-        Raises `BadSetting` with one line per problem. Each line shows the variable, its value and the
-        expected values, or suggests the most similar name for an unknown `STATEK_` variable.
+        Raises `BadSetting` with one line per problem: the variable, its value and the expected values. For an
+        unknown `STATEK_` variable, the line suggests the most similar name.
         """
         problems: list[str] = []
         values: dict[str, object] = {}
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Describe what is wrong with a setting, or return None for a valid setting."""
+    """Return a description of what is wrong with a setting, or None if it is valid."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

@@ -24,12 +24,12 @@ class UsageBasis(StrEnum):
     """Prompt and completion tokens, counted with the model's tokenizer."""
 
     REPORTED = "reported"
-    """Prompt and completion tokens as reported by the provider; a call without reported usage counts as 0."""
+    """Prompt and completion tokens as reported by the provider; a call without reported usage counts as zero."""
 
 
 @runtime_checkable
 class MeteredSubject(HarnessSubject, Protocol):
-    """The job counters that `BasisHarness` reads: those that every harness reads, and two token counts."""
+    """The job counters that `BasisHarness` reads: the counters for every harness, and two token counts."""
 
     @property
     def measured_token_usage(self) -> int:
@@ -41,9 +41,10 @@ class MeteredSubject(HarnessSubject, Protocol):
 
 
 class BasisHarness(LLM_Harness):
-    """A harness that compares the token limit with the count selected by `basis`, and is otherwise like STATEK's.
+    """A harness that compares the token limit with the count selected by `basis`.
 
-    Whatever the basis, raising the difficulty extends the limit by STATEK's usage estimate (behaviour 4.3).
+    Otherwise, it works like STATEK's. With any basis, raising the difficulty extends the limit by STATEK's
+    usage estimate (behaviour 4.3).
     """
 
     __slots__ = ("_basis",)
@@ -55,7 +56,7 @@ class BasisHarness(LLM_Harness):
     def _usage(self, job: HarnessSubject) -> int:
         if not isinstance(job, MeteredSubject):
             raise TypeError(
-                f"{job!r} has no `measured_token_usage` and `reported_token_usage`, which this limit needs"
+                f"{job!r} lacks `measured_token_usage` and `reported_token_usage`, which this limit needs"
             )
         match self._basis:
             case UsageBasis.MEASURED:

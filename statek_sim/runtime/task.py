@@ -92,8 +92,8 @@ def _refuse_context() -> None:
     """Raise dbzero's error for a tool's `_local_context` that became a job parameter.
 
     STATEK passes this keyword when agent code calls a tool, and `delegate_task` treats every keyword as a
-    parameter. dbzero refuses the first function in the context: one of the agent's, or else STATEK's own
-    `print` (checked with 1.4.2).
+    parameter. dbzero rejects the first function in the context: one of the agent's functions, or else
+    STATEK's own `print` (checked with 1.4.2).
     """
     agent = get_current_agent()
     if agent is None or current_runtime().profile.storage != "dbzero":
@@ -144,7 +144,7 @@ def submit_new_jobs_batch(
 
 
 class TaskFutureResult(FutureResult):
-    """A future that becomes ready when its job is DONE."""
+    """A future that is ready when its job is DONE."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(deps=job)
@@ -176,7 +176,7 @@ def said_by(future: TaskFutureResult) -> object:
     return job.error.error_message if job.py_env.exit_status is None else job.py_env.exit_status
 
 
-# Models see the docstrings of the three tools, which are STATEK's byte for byte.
+# Models see the docstrings of these three tools, which are byte for byte STATEK's.
 
 
 @temporal(complement=exit_and_job, condition=is_done)

@@ -347,7 +347,7 @@ def test_code_that_breaks_what_statek_makes_of_code_is_remarked(code: str) -> No
 @pytest.mark.parametrize("code", ["import traceback\ndel traceback", "x = 'a' in globals()"])
 def test_unrestricted_code_that_looks_at_its_callers_is_remarked(code: str) -> None:
     (remark,) = without_sandbox(code).trace.of_type(StoreRemark)
-    assert remark.reason == "it shows STATEK's frames and names there, and this project's here"
+    assert remark.reason == "in STATEK, it shows STATEK's frames and names; here, it shows this project's"
     # Restricted code has neither.
     assert finished("1.4", "x = 1").trace.of_type(StoreRemark) == []
 

@@ -1,1 +1,1 @@
-"""Agents, their warmup code, and the conversion of a job's log to request and dialog messages."""
+"""Agents, their warmup code, and the conversion of a job's log into request and dialog messages."""

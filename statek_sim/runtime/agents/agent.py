@@ -20,14 +20,14 @@ from statek_sim.runtime.tools.future_calls import once_per_function
 
 
 class Agent(StoredObject):
-    """The source of a job's prompt, tools and settings.
+    """Provides a job's prompt, tools and settings.
 
-    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
+    `metadata` contains STATEK's prompt metadata (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
     `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds adapters and additional names for agent code.
     Tools whose name starts with `_` are internal: code can call them, but they are not shown to the model.
     `warmup` runs before the first request of every job, after the job's own warmup code.
 
-    `chat_style` is set on its job definitions, as by `JobDef.set_chat_style` and `update_prompt_config`.
+    `chat_style` is set on the agent's job definitions, as with `JobDef.set_chat_style` and `update_prompt_config`.
     STATEK's `create_new_job` reads CHAT_STYLE only from dialog agents' metadata; for other agents it has no
     effect (checked with 1.2.7 and 1.4.2).
     """
@@ -58,7 +58,7 @@ class Agent(StoredObject):
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
-        # STATEK puts internal tools after the others; before 1.3.0 models are offered both, in this order.
+        # STATEK puts internal tools after the others; before 1.3.0, models are offered both, in this order.
         self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
 
     def __short_text__(self) -> str:
@@ -90,11 +90,14 @@ class InDialog(Protocol):
     """The part of a job that reminders use."""
 
     def dialog_length(self) -> int:
-        """Return the number of messages exchanged between user and agent."""
+        """Return the number of messages exchanged between the user and the agent."""
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages (at least 1); always if that is None."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages (at least 1).
+
+    If that is None, it always fires.
+    """
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -108,7 +111,7 @@ class RecurringReminder:
 class DialogAgent(Agent):
     """An agent that talks to one user through `send_message(body, media=None)`.
 
-    Its jobs use MD_DIALOG unless the metadata set another `CHAT_STYLE`. The tool `answer(body)` sends a
+    Its jobs use MD_DIALOG unless the metadata specify another `CHAT_STYLE`. The tool `answer(body)` sends a
     message and exits; `add_answer_tool=False` omits it.
     """
 
@@ -175,7 +178,7 @@ def _internal_send(send_message: Callable[..., Any]) -> Callable[..., Any]:
     def _send_message(body: str, media: Any = None) -> Any:
         return send_message(body=body, media=media)
 
-    # Before 1.3.0 models are offered this tool, with the application's own description.
+    # Before 1.3.0, models are offered this tool with the application's own description.
     _send_message.__doc__ = send_message.__doc__
     return _send_message
 
@@ -222,7 +225,10 @@ class Processor(Protocol):
 
 @dataclass(slots=True, eq=False)
 class JobDef(StoredObject):
-    """The prepared, shared definition of work: agent, model settings, warmup, chat style ("Jobs", JobDef and Job)."""
+    """A shared definition from which jobs are created ("Jobs", JobDef and Job).
+
+    It consists of agent, model settings, warmup and chat style.
+    """
 
     agent: Agent
     metadata: Mapping[str, str]
@@ -237,7 +243,7 @@ class JobDef(StoredObject):
 
     @property
     def warmup_code(self) -> list[str | CodeBlock] | str | CodeBlock | None:
-        """The warmup as STATEK stores it: a code-only block is a string, and a single block is not put in a list."""
+        """The warmup as STATEK stores it: a code-only block as a string, a single block without a list."""
         stored = [block if block.tool_calls or block.metadata else block.code or "" for block in self.blocks]
         return stored if len(stored) > 1 else next(iter(stored), None)
 
@@ -259,5 +265,5 @@ class JobDef(StoredObject):
         return bool(self.errors)
 
     def clear_errors(self) -> None:
-        """Remove the recorded startup failures, as a restarted process does."""
+        """Remove the recorded startup failures, as happens when the process restarts."""
         self.errors.clear()

@@ -1,7 +1,7 @@
 """The dialog with a user: delivering messages (behaviour 6.4), reading them from the chat log, and building requests.
 
 Request messages are in OpenAI's format, byte for byte as STATEK writes them. `style` may be None for a job
-without a chat style, which is treated like CONSOLE. `xml_tag` is the tag name in STATEK_XML_BOX_CONSOLE, or
+without a chat style, which is treated like CONSOLE. `xml_tag` is the tag name from STATEK_XML_BOX_CONSOLE, or
 None. `plain` selects the form used by STATEK's Anthropic and Gemini adapters (behaviour 12): tool results are
 not wrapped, and arguments are left unchanged.
 """
@@ -36,7 +36,8 @@ from statek_sim.values import JSON, Message
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
     """Send a reply's dialog text with the agent's `send_message`; raises TypeError if the agent has none.
 
-    If `send_message` is async, the generator yields each task that must finish before it continues.
+    If `send_message` is async, the generator yields each task that must finish before the generator
+    continues.
     """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
@@ -53,14 +54,14 @@ def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
 
 
 class DialogItem(NamedTuple):
-    """One message between user and agent; `role` is user or assistant."""
+    """A message between the user and the agent; `role` is `user` or `assistant`."""
 
     role: str
     message: str
 
 
 def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
-    """Yield the messages between user and agent, oldest first, including those sent with the `answer` tool."""
+    """Yield the messages between the user and the agent, oldest first, including those sent with the `answer` tool."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
             text = item if isinstance(item, str) else item.message
@@ -75,7 +76,7 @@ def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
 
 
 def chat_responses(job: LoggedJob) -> Iterator[str]:
-    """Yield the agent's messages to its user, oldest first; without a dialog style, yield all replies."""
+    """Yield the agent's messages to its user, oldest first. If the job has no dialog style, yield all replies."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, LLM_LogItem) and faces_user(job, item):
             _refuse_agent_code(job.chat_style is None, "chat_style")
@@ -93,7 +94,10 @@ def count_llm_actions(job: LoggedJob) -> int:
 
 
 def faces_user(job: LoggedJob, item: LLM_LogItem) -> bool:
-    """Return whether a turn counts as a message to the user; without a dialog style, every turn with a reply does."""
+    """Return whether a turn counts as a message to the user.
+
+    If the job has no dialog style, every turn with a reply counts.
+    """
     response = item.llm_resp
     if job.chat_style is ChatStyle.DIRECT:
         return isinstance(response, str) and bool(response.strip())
@@ -138,9 +142,10 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
 
 
 def _refuse_agent_code(trips: bool, name: str) -> None:
-    """Raise STATEK's error if agent code reads the value: in STATEK, a generator has its reader's access rights.
+    """Raise STATEK's error if agent code reads the value.
 
-    So agents without a chat style cannot read `delegate_mute_task`'s value (checked with 1.2.7 and 1.4.2).
+    In STATEK, a generator has the access rights of the code that reads it. Therefore, agents without a chat
+    style cannot read the value of `delegate_mute_task` (checked with 1.2.7 and 1.4.2).
     """
     if trips and current_access() != FULL:
         raise AttributeError(f"Restricted memo attribute access denied: {name}")
@@ -175,7 +180,7 @@ def console_message(text: str, style: ChatStyle | None, xml_tag: str | None) -> 
 
 
 def console_text(text: str, style: ChatStyle | None, xml_tag: str | None) -> str:
-    """Return console output wrapped for `style` and in the tag `xml_tag`, if any (behaviour 6.5)."""
+    """Return console output wrapped for `style`, and in the tag `xml_tag` if there is one (behaviour 6.5)."""
     shown = _styled_console(text, style)
     return f"<{xml_tag}>\n{shown}\n</{xml_tag}>" if xml_tag else shown
 
@@ -213,7 +218,7 @@ def tool_message(
 
 
 def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
-    """Return an entry of `tool_calls`, without positional arguments (behaviour 6.5)."""
+    """Return an entry for `tool_calls`, without positional arguments (behaviour 6.5)."""
     arguments = json.dumps(dict(call.kwargs)) if plain else arguments_json(call)
     function: dict[str, JSON] = {"name": call.func_name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
@@ -222,7 +227,7 @@ def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
 def arguments_json(call: CallSpec) -> str:
     """Return a call's keyword arguments as JSON for `function.arguments`.
 
-    Fences around the code of a `python_cli` call are removed. Raises TypeError for a value that cannot be
+    Fences around the code in a `python_cli` call are removed. Raises TypeError for a value that cannot be
     serialized to JSON.
     """
     kwargs = dict(call.kwargs)
@@ -244,7 +249,7 @@ def _jsonable(value: object) -> object:
 
 
 class LoggedJob(Protocol):
-    """The part of a job from which its messages are built; `runtime.jobs.job.Job` implements it."""
+    """The job interface from which messages are built; implemented by `runtime.jobs.job.Job`."""
 
     chat_log: list[ChatItem]
     chat_style: ChatStyle | None

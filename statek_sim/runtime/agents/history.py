@@ -4,7 +4,7 @@ STATEK rebuilds all messages for every request. Here, a job's messages are kept:
 change are converted once, so the cost of a turn depends only on its new items. An event that changes the
 past, such as a message pushed at an old console position, triggers a rebuild.
 
-For a job with a locale, STATEK adds rules and hints about the language of answers (`languages.toml`).
+For a job with a locale, STATEK adds rules and hints about the answer language (`languages.toml`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 
 
 class _Reader(NamedTuple):
-    """The provider for which messages are built, and whether its format needs `plain` messages."""
+    """The provider for which messages are built, and whether the provider's format needs `plain` messages."""
 
     name: str
     provider: str
@@ -64,9 +64,9 @@ _OPENAI: Final = _Reader("", "", plain=False)
 
 
 class HistoryProjection:
-    """One job's messages, updated before each request.
+    """A job's messages, updated before each request.
 
-    The first `_projected` chat items have been converted; -1 means that the opening messages are missing too.
+    The first `_projected` chat items have been converted; -1 means that not even the opening messages exist.
     Of these items, only the newest console item (the tail) can still change, because its console output grows
     until the next item.
     """
@@ -97,7 +97,7 @@ class HistoryProjection:
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
         """Return the messages and, separately, the rest of the projection's state.
 
-        To build the argument for `resume`, add the messages to this state as JSON strings under `messages`.
+        To build the argument for `resume`, add the messages to this state under `messages`, as JSON strings.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
@@ -120,7 +120,7 @@ class HistoryProjection:
         return self._conversation
 
     def take_kept(self) -> int:
-        """Return how many leading messages the previous request already had, and reset the count."""
+        """Return how many leading messages were already in the previous request, and reset the count."""
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
             # The messages were rebuilt, but most of them are usually unchanged.
@@ -129,27 +129,28 @@ class HistoryProjection:
         return kept
 
     def measure_with(self, meter: MessageMeter) -> None:
-        """Measure messages with another tokenizer, after a model change."""
+        """Measure messages with another tokenizer after a model change."""
         if self._conversation.meter is not meter:
             self._conversation = self._conversation.with_meter(meter)
 
     def read_by(self, provider: str, *, plain: bool) -> None:
-        """Build messages for another provider, after a model change."""
+        """Build messages for another provider after a model change."""
         if provider == self._reader.name and plain == self._reader.plain:
             return
         self._reader = _Reader(provider, provider.casefold(), plain)
         self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
-        """Record that a message was pushed at console `position`, and rebuild the messages if that is in the past.
+        """Record that a message was pushed at console `position`.
 
-        After a lost step there is no tail, so any position may be in the past.
+        If the position is in the past, rebuild the messages. After a lost step, there is no tail, so any
+        position may be in the past.
         """
         if self._tail < 0 or position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
     def step_lost(self) -> None:
-        """Discard the newest item's messages, because its tool calls will run again."""
+        """Discard the newest item's messages, because the item's tool calls will run again."""
         if self._tail >= 0:
             self._forget_from(self._tail, self._tail_start)
 
@@ -179,7 +180,7 @@ class HistoryProjection:
         return conversation
 
     def _forget_from(self, item: int, messages: int) -> None:
-        """Discard the messages from number `messages` on, which belong to the chat items from index `item` on."""
+        """Discard the messages from index `messages` on; they belong to the chat items from index `item` on."""
         if messages < self._kept and self._sent is None:
             self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
@@ -195,7 +196,7 @@ def message_text(message: Message) -> str:
 
 
 def end_position(job: LoggedJob, index: int) -> int:
-    """Return where the console output of item `index` ends: where the next console item starts, or at the last line."""
+    """Return where item `index`'s console output ends: where the next console item starts, or at the last line."""
     log = job.chat_log
     for later in range(index + 1, len(log)):
         item = log[later]
@@ -253,7 +254,7 @@ def notification_call_id(job: LoggedJob, index: int) -> str:
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
-    """Return an item's number for the ids of synthetic tool calls; a dialog's first message does not count."""
+    """Return an item's number for use in synthetic tool call ids; a dialog's first message is not counted."""
     return index - isinstance(job.chat_log[0], str)
 
 
@@ -341,7 +342,7 @@ def _call_and_result(job: LoggedJob, call: CallSpec, result: str, reader: _Reade
 
 @cache
 def language_texts() -> Mapping[str, Mapping[str, str]]:
-    """Return STATEK's texts about the language of answers: `rules` and `hints`, each by language code."""
+    """Return STATEK's `rules` and `hints` for the answer language, each keyed by language code."""
     return tomllib.loads((files("statek_sim.runtime.agents") / "languages.toml").read_text("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Parsing of warmup code: blocks, `#STATEK: as tool` calls, metadata lines, and the names that the code reads.
+"""Parses warmup code: blocks, `#STATEK: as tool` calls, metadata lines, and the names that the code reads.
 
 Source: behaviour 7.1.
 """
@@ -33,7 +33,7 @@ WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Split warmup code into blocks and drop blank ones; tool calls get the ids STATEK-001, STATEK-002, ...
+    """Split warmup code into blocks, dropping blank ones. Tool calls get the ids STATEK-001, STATEK-002, ...
 
     A string is split at separator lines (`# ----------`); each string in a sequence is one block.
     `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4
@@ -59,7 +59,7 @@ def _block_text(block: str | CodeBlock) -> str:
 
 @lru_cache(maxsize=512)
 def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Parse blocks, numbering tool calls across all of them."""
+    """Parse blocks; tool calls are numbered across all blocks."""
     numbers = count(1)
     texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
@@ -70,7 +70,7 @@ def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[C
 
 
 def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSpec], dict[str, object]]:
-    """Return one block's code, its calls without ids, and its metadata."""
+    """Return a block's code, its calls (without ids) and its metadata."""
     code: list[str] = []
     calls: list[CallSpec] = []
     metadata: dict[str, object] = {}
@@ -111,7 +111,7 @@ def _parse_assignment(text: str) -> CallSpec:
 
 
 def _names(target: ast.expr) -> _Bind:
-    """Return the names that an assignment binds, or None if any target is not a name."""
+    """Return the names that an assignment binds, or None if any target is not a plain name."""
     if isinstance(target, ast.Name):
         return target.id
     if not isinstance(target, (ast.Tuple, ast.List)):
@@ -132,7 +132,7 @@ def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
     name = _function_name(node.func, text)
     args = [_argument(argument) for argument in node.args]
     kwargs = {keyword.arg: _argument(keyword.value) for keyword in node.keywords}
-    # For `f(**options)`, STATEK stores None as the name of the keyword, and the call fails when it runs.
+    # For `f(**options)`, STATEK stores None as the keyword's name, and the call fails when it runs.
     return CallSpec("", name, args, cast("Mapping[str, object]", kwargs), bind)
 
 
@@ -168,7 +168,7 @@ def codes_of(warmup: Any) -> Iterable[str]:
 
 
 def copy_locals(code: str, dest: dict[str, Any], local_vars: Mapping[str, Any] | None = None) -> None:
-    """Copy into `dest` the variables that `code` reads, by default the caller's."""
+    """Copy the variables that `code` reads into `dest`; they are the caller's variables by default."""
     names = sys._getframe(1).f_locals if local_vars is None else local_vars
     for node in ast.walk(ast.parse(code)):
         read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)

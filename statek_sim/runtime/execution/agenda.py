@@ -1,8 +1,8 @@
-"""The agenda of scheduled actions, the loops that create an agent's jobs, and the polling of waiting jobs.
+"""The agenda of scheduled actions, the loops that create agents' jobs, and the polling of waiting jobs.
 
 Actions due at the same time are ordered: external events before job steps, otherwise in the order of
 scheduling. Each pass of the worker's loop checks waiting jobs and lets agent loops create jobs. An agent loop
-creates jobs until as many are waiting to start as its queue has items (behaviour 10).
+creates jobs until the number of jobs waiting to start equals the number of items in its queue (behaviour 10).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ STEP: Final = 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class Due:
-    """A scheduled action; `seq` keeps entries with equal time and priority in insertion order."""
+    """A scheduled action. `seq` keeps entries with the same time and priority in insertion order."""
 
     at: float
     priority: int
     seq: int
     action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
-    """The async tool's timer, if the action belongs to one. A cancelled timer invalidates the entry."""
+    """The async tool's timer, if the action belongs to a timer. Cancelling the timer invalidates the entry."""
 
 
 class Agenda:
@@ -54,7 +54,7 @@ class Agenda:
 
     @property
     def next_at(self) -> float | None:
-        """The virtual second of the next entry without a cancelled timer, or None."""
+        """The virtual second of the next entry, ignoring cancelled timers, or None."""
         while self._due and (timer := self._due[0].timer) is not None and timer.cancelled():
             heapq.heappop(self._due)
         return self._due[0].at if self._due else None
@@ -86,7 +86,7 @@ class AgentLoop:
     """Creates an agent's jobs for the items in a queue.
 
     `definition` is the job definition that the loop checks; an error on it ends the loop and the worker.
-    `most_at_once` is the maximum number of jobs that may start at the same time without the queue getting
+    `most_at_once` is the maximum number of jobs that may start at the same time while the queue does not get
     shorter.
     """
 
@@ -113,9 +113,7 @@ class AgentLoop:
         self._at = _NEVER
         self._shortest = 0
         self._started = 0
-        """Number of jobs started at time `_at` since the queue reached its minimum length, `_shortest`, at
-        that time.
-        """
+        """Number of jobs started at time `_at` since the queue reached its minimum length, `_shortest`."""
         self._starting: list[Job] = []
         self._seen = 0
         definition.clear_errors()
@@ -142,9 +140,10 @@ class AgentLoop:
         self._seen = saved["seen"]
 
     def start_jobs(self, capacity: int) -> None:
-        """Create at most `capacity` jobs, until as many jobs are waiting to start as the queue has items.
+        """Create jobs, at most `capacity`, until one job is waiting to start for each item in the queue.
 
-        Raises RuntimeError if the definition has an error, and `RunawayJob` if jobs finish without taking an item.
+        Raises RuntimeError if the definition has an error, and `RunawayJob` if jobs finish without taking an
+        item.
         """
         if self.definition.has_errors():
             raise RuntimeError(
@@ -159,7 +158,7 @@ class AgentLoop:
         created = islice(self._jobs.values(), self._seen, None)
         self._starting.extend(job for job in created if job.agent is self.agent)
         self._seen = len(self._jobs)
-        # A started job never waits to start again.
+        # A job that has started never returns to the waiting jobs.
         self._starting = [
             job for job in self._starting if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP)
         ]
@@ -172,22 +171,23 @@ class AgentLoop:
         self._started += 1
         if self._started > self._most_at_once:
             raise RunawayJob(
-                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s, but its "
-                f"queue never had fewer than {self._shortest} items: the jobs finish without taking an item"
+                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at "
+                f"{now:g} s, but its queue never had fewer than {self._shortest} items: the jobs "
+                f"finish without taking an item"
             )
 
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of an idle worker loop, which polls futures on each pass."""
+"""Virtual seconds between passes of an idle worker loop, which polls futures on each pass."""
 
 MOST_IDLE_POLLS: Final = 12_000
 """Maximum consecutive polls while nothing else happens: one hour of virtual time."""
 
 
 class PollLoop:
-    """The first part of each worker-loop pass: check waiting jobs, then call the hooks.
+    """The first part of each worker loop pass: checks waiting jobs, then calls the hooks.
 
-    Each hook is called with the number of jobs that may still start.
+    Each hook receives the number of jobs that may still start.
     """
 
     def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:
@@ -205,7 +205,7 @@ class PollLoop:
     def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
         """Offer the jobs whose future is ready, and let loops create jobs.
 
-        Return None, or the reason as text if an error ended the worker's loop.
+        If an error ended the worker's loop, return the reason, otherwise None.
         """
         self.passing = True
         try:
@@ -229,15 +229,15 @@ class PollLoop:
     def _checks_future_of(self, job: Job) -> bool:
         """Return whether STATEK's loop checks the future that `job` is waiting for.
 
-        Before 1.3.2, it does not check for a job in warmup but reruns the warmup block.
+        Before 1.3.2, it does not check the future of a job in warmup, but reruns the warmup block.
         """
         return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
 
     def poll_again(self) -> bool:
-        """Advance virtual time slightly for futures that must be polled; return whether any is still worth polling.
+        """Advance virtual time slightly if any future must be polled; return whether polling should continue.
 
-        Their conditions may depend on the time. If nothing else happens for long enough, they count as
-        waiting forever.
+        Conditions may depend on the time. If nothing else happens for long enough, the jobs count as waiting
+        forever.
         """
         if not self._services.waiting.polls or self._idle >= self._most_idle:
             return False

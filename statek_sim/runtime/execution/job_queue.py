@@ -1,4 +1,4 @@
-"""The queue of runnable jobs, and the jobs that wait for a future.
+"""The queue of runnable jobs, and the jobs that are waiting for a future.
 
 Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks every waiting job's
 condition on every pass. Here, a future with known signals is checked only after a signal has fired; only
@@ -19,8 +19,10 @@ from statek_sim.runtime.state.status import JobStatus
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-"""How jobs are ordered within a round. `fifo`: as they became runnable; `newest`: newest job first, as
-observed in dbzero; `shuffled`: in a random order that depends on the seed.
+"""The order of jobs within a round.
+
+`fifo`: the order in which they became runnable; `newest`: newest job first, as observed in dbzero;
+`shuffled`: a random order that depends on the seed.
 """
 
 
@@ -53,7 +55,7 @@ class Rounds(Generic[J]):
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
         self.choose: Callable[[Sequence[J]], int] | None = None
-        """Chooses among several ready jobs in a round and returns an index; None chooses the first."""
+        """Chooses one of several ready jobs in a round and returns its index. If None, the first job is chosen."""
 
     def enter(self, job: J) -> None:
         """Add a new job."""
@@ -68,7 +70,7 @@ class Rounds(Generic[J]):
         self._offered[job.id] = job
 
     def step_ended(self, job: J, begun: int) -> None:
-        """Record that step number `begun` of `job` has ended."""
+        """Record that the job's step number `begun` has ended."""
         self._ended[job.id] = begun
 
     @property
@@ -79,9 +81,9 @@ class Rounds(Generic[J]):
     def take_in(self, in_flight: Container[str], rank: Callable[[J], float] | None) -> None:
         """Queue the offered jobs that are runnable for the next round.
 
-        If `rank` is given, jobs are ordered as STATEK's loop finds them: first waiting jobs by `rank`, then
-        other jobs by creation, then jobs whose step has just ended, by when the step started. Otherwise they
-        keep the order in which they were offered.
+        If `rank` is given, jobs are in the order in which STATEK's loop finds them: first waiting jobs by
+        `rank`, then other jobs by creation, then jobs whose step has just ended, by the step's start.
+        Otherwise, they are in the order in which they were offered.
         """
         offered, self._offered = list(self._offered.values()), {}
         ended, self._ended = self._ended, {}
@@ -100,7 +102,7 @@ class Rounds(Generic[J]):
 
     @cached_property
     def _random(self) -> random.Random:
-        """The random generator, created on first use because seeding takes as long as a job step."""
+        """The random generator. It is created on first use, because seeding takes as long as a job step."""
         return random.Random(self._seed)
 
     def _draw(self) -> float:
@@ -116,7 +118,7 @@ class Rounds(Generic[J]):
         return job
 
     def _chosen(self, choose: Callable[[Sequence[J]], int]) -> J:
-        """Remove and return the job selected by `choose`, which is not called if only one job is ready."""
+        """Remove and return the job selected by `choose`. If only one job is ready, `choose` is not called."""
         open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
         picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
         self._ready.remove(picked)
@@ -131,7 +133,7 @@ class Rounds(Generic[J]):
         return True
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume` in a new process: the position in the current rounds, and the added jobs."""
+        """Return the state for `resume` in a new process: the current rounds and the added jobs."""
         return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
@@ -196,13 +198,13 @@ class WaitingRoom:
             signal.forget(job.id)
 
     def enter_again(self, job: Job) -> None:
-        """Stop the wait of a job that reruns its block; if it is in warmup, `jobs` still lists it."""
+        """End the wait of a job that reruns its block; if the job is in warmup, `jobs` still lists it."""
         if job.id in self._jobs and job.life.status is JobStatus.WARMING_UP:
             self._entering[job.id] = job
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Make the next wait by `job` count as a new wait, unless the job is waiting now."""
+        """Make the next wait of `job` count as a new wait, unless the job is waiting now."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
@@ -229,7 +231,7 @@ class WaitingRoom:
         self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
-        """Return a job's position among the waiting jobs, longest wait first; infinity if it is not waiting."""
+        """Return a job's position among the waiting jobs, longest wait first; infinity for other jobs."""
         return self._since[job.id] if job.id in self._jobs else float("inf")
 
     @property
@@ -250,7 +252,7 @@ class WaitingRoom:
         return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:
-        """Return all waiting jobs, longest wait first, including jobs that run their warmup block again."""
+        """Return all waiting jobs, longest wait first, including jobs that rerun their warmup block."""
         entering = {
             name: job for name, job in self._entering.items() if job.life.status is JobStatus.WARMING_UP
         }

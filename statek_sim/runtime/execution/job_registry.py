@@ -1,4 +1,4 @@
-"""A runtime's jobs, their shared definitions, and the interface that the runtime offers them (behaviour 9, 10)."""
+"""A runtime's jobs, their shared definitions, and the runtime's interface for jobs (behaviour 9, 10)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class JobBook:
         try:
             job.py_env.update_locals(**shared_vars)
         except Exception:
-            # There is no job, and the next one gets its name.
+            # No job was created; the next job gets the name.
             self._ids.resume(before)
             raise
         self.jobs[job_id] = job
@@ -134,12 +134,12 @@ class JobBook:
         shared: bool = True,
         only: WarmupSource = None,
     ) -> JobDef:
-        """Return the existing definition for the same work, or a new definition.
+        """Return the existing definition for the same work, or a new one.
 
         With `shared=False`, the definition is always new. `only` replaces the agent's warmup code. Raises
         SyntaxError or ValueError for invalid warmup code, and `BadModelName` for an invalid model.
         """
-        # The warmup code of the job runs before that of its agent; each is split and numbered by itself (behaviour
+        # The job's warmup code runs before the agent's; each is split and numbered separately (behaviour
         # 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
@@ -147,8 +147,8 @@ class JobBook:
         )
         # STATEK reads the models when it creates a definition, so an invalid name raises here (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])
-        # STATEK parses the job's warmup code to copy variables of the caller: the original text, including separators
-        # and lines for tool calls. Invalid warmup code of the agent only fails when it runs.
+        # To copy the caller's variables, STATEK parses the original text of the job's warmup code, including
+        # separators and tool call lines. The agent's warmup code is only parsed when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code or "" for block in own]:
             ast.parse(text)
         style = _style_of(agent, chat_style)
@@ -162,7 +162,7 @@ class JobBook:
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Raise `BadInput` for a value that is not an agent, an empty name, or a misspelt argument."""
+    """Raise `BadInput` if `agent` is not an agent, the name is empty, or an argument is misspelt."""
     if not isinstance(agent, Agent):
         raise NotAnAgent(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
@@ -175,8 +175,8 @@ def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, obj
 def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
     """Return a definition's chat style: the chosen style, else the agent's.
 
-    For a dialog agent, CHAT_STYLE in its metadata and then MD_DIALOG are tried next. Raises RuntimeError for
-    an unknown style in the metadata.
+    A dialog agent falls back to CHAT_STYLE in its metadata, and then to MD_DIALOG. Raises RuntimeError for an
+    unknown style in the metadata.
     """
     given = chosen if chosen is not None else agent.chat_style
     if given is not None:
@@ -185,7 +185,7 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
         return None
     style = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
     if style not in ChatStyle.__members__:
-        # A member of STATEK's stored enumeration, with the store's message; a setting may be in any letter case.
+        # Looked up in STATEK's stored enum, so the message is the store's; a setting may be in any letter case.
         raise RuntimeError(f"Enum value not found: {style}\n")
     return ChatStyle[style]
 
@@ -196,7 +196,7 @@ def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
 
 
 class JobHost:
-    """The interface that a runtime offers its jobs; see `runtime.state.context.Host`."""
+    """A runtime's interface for its jobs; see `runtime.state.context.Host`."""
 
     def __init__(
         self,
@@ -237,9 +237,12 @@ class JobHost:
         self._after_calls.returned(name, job.id)
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of `job`'s async tool; until it finishes, other jobs take steps and time passes."""
+        """Return the result of `job`'s async tool.
+
+        Until the tool finishes, other jobs run their steps and time passes.
+        """
         if not self._scheduler.running:
-            # A test calls the tool outside of a run, so virtual time cannot pass.
+            # A test called the tool outside a run, so virtual time cannot pass.
             return run_virtual(coroutine)
         return self._scheduler.tools.finish(job, coroutine)
 
@@ -263,7 +266,10 @@ def default_style(settings: StatekSettings) -> ChatStyle | None:
 
 
 class Work(NamedTuple):
-    """The values from which a definition is created; the first `own_blocks` blocks in `warmup` are not the agent's."""
+    """The values from which a definition is created.
+
+    The first `own_blocks` blocks in `warmup` are the job's, the others the agent's.
+    """
 
     agent: Agent
     warmup: tuple[CodeBlock, ...]
@@ -283,10 +289,11 @@ class JobDefs:
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(self, work: Work) -> JobDef:
-        """Return the shared definition for `work`; an error on it affects all later jobs with the same work.
+        """Return the shared definition for `work`.
 
-        STATEK compares the work with stored definitions, and some stored values never equal themselves (checked with
-        1.2.5 to 1.4.2). For work with such values, the definition is always new.
+        An error recorded on the definition affects all later jobs with the same work. STATEK compares the
+        work with stored definitions, and some stored values never equal themselves (checked with 1.2.5 to
+        1.4.2). For work with such values, the definition is always new.
         """
         if not _found_again(work):
             return self.make(work)
@@ -327,9 +334,7 @@ class JobDefs:
         if self._stores and params:
             found = attribute(params)
             if found.error is not None:
-                raise StoreKills(
-                    "a prompt parameter was stored with a value that dbzero cannot store unchanged"
-                )
+                raise StoreKills("a prompt parameter has a value that dbzero cannot store unchanged")
             params = found.value
         return self._kind(
             work.agent,
@@ -345,9 +350,9 @@ class JobDefs:
 def _found_again(work: Work) -> bool:
     """Return whether STATEK finds the definition for `work` in its store.
 
-    It does not find a definition with models by difficulty (stored as a mapping, compared as a string), with
-    a string as its locale (compared by identity), or with warmup tool calls that do not equal themselves in
-    the store.
+    It does not find a definition with models by difficulty (stored as a mapping, but compared as a string), a
+    string as its locale (compared by identity), or warmup tool calls that do not equal themselves in the
+    store.
     """
     if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
         return False
@@ -358,7 +363,10 @@ def _found_again(work: Work) -> bool:
 
 
 def equals_itself(call: CallSpec) -> bool:
-    """Return whether a stored warmup call equals itself; with keywords it does not, as a stored dict never does."""
+    """Return whether a stored warmup call equals itself.
+
+    A call with keywords does not, because a stored dict never does.
+    """
     return not call.kwargs
 
 

@@ -1,4 +1,4 @@
-"""A job's step, and the worker around it.
+"""A job's step, and the worker that runs it.
 
 A step runs the pending code or warmup block, then calls the model. It is a generator that yields virtual
 seconds to wait (model latency, a retry delay) or a task that must finish; the scheduler runs other jobs in
@@ -89,7 +89,7 @@ def job_step(services: Services, job: Job) -> Step:
 def may_run(services: Services, job: Job) -> bool:
     """Return whether a job may take a step; a waiting job is released if its future is ready.
 
-    Up to 1.3.1, a step reruns the waiting statement without checking the future.
+    Up to 1.3.1, the statement is run again without checking the future.
     """
     if not services.profile.waiting_job_is_dormant:
         # The job runs its block again, and waits again if its future is still not ready.
@@ -130,7 +130,7 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
     services.trace.passed("block ended", job.id)
-    # After warmup, an error is not handled here: it is already on the console, where the model will see it.
+    # After warmup, errors are not handled here: they are already on the console, where the model will see them.
     if failure is not None and job.life.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)
         return False
@@ -178,7 +178,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
         killed = True
         raise
     finally:
-        # A dead process stores nothing of an interrupted call.
+        # A dead process stores nothing from an interrupted call.
         if not killed:
             cli.store()
 
@@ -198,18 +198,19 @@ def _finish_by_exit(services: Services, job: Job) -> None:
 
 
 def worker_step(services: Services, job: Job) -> Step:
-    """Run one step. A job error ends the job; an error in the test setup is raised.
+    """Run one step.
 
-    Raises `Escaped` if STATEK could not record a job's error.
+    A job's error ends the job, but an error in the test setup is raised. Raises `Escaped` if STATEK could not
+    record a job's error.
     """
     try:
         yield from job_step(services, job)
-        # STATEK logs the cost after each step: prices that are not decimals end the job.
+        # STATEK logs the cost after each step, so prices that are not decimals end the job.
         _ = job.usage.total_cost
     except LLM_HarnessError as error:
         _stop_by_harness(job, error)
     except StatekSimError as error:
-        # A provider's failure or an invalid model name concerns the job; other errors concern the test.
+        # A provider failure or an invalid model name is the job's error; other errors are the test's.
         if not isinstance(error, ProviderFailure | BadModelName):
             raise
         _crash(job, error)
@@ -253,7 +254,7 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
 
 
 def _known_as(error: Exception) -> str:
-    """Return an error's class name in STATEK; for a provider failure, the HTTP client's class name."""
+    """Return an error's class name in STATEK: for a provider failure, the name of the HTTP client's exception."""
     known_as = error.known_as if isinstance(error, ProviderFailure) else None
     return known_as or type(error).__name__
 
@@ -268,7 +269,7 @@ def _traceback(error: Exception) -> str:
 
 
 def _damage(error: Exception) -> str:
-    """Return the cause that the traceback starts with, if the store raised the error for a damaged value."""
+    """Return the cause with which the traceback starts, if the store raised the error for a damaged value."""
     if not isinstance(error, SystemError) or error.__cause__ is None:
         return ""
     cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
@@ -276,7 +277,7 @@ def _damage(error: Exception) -> str:
 
 
 class _Flight(NamedTuple):
-    """A step that has started but not ended; `begun` is the step's number, counted from 1."""
+    """A step that has started but not ended; `begun` is the step's one-based number."""
 
     job: Job
     step: Step
@@ -353,7 +354,7 @@ class StepsInFlight:
             self._end(job)
             return
         except WorkerKilled as death:
-            # Code that waits further up this stack detects the failure itself.
+            # Code that is waiting further up this stack detects the failure itself.
             if self.process == process and self._tools.failure is None:
                 self._died(str(death))
             return
@@ -412,7 +413,7 @@ class StepsInFlight:
         lost, self._steps = self._steps, {}
         for entry in lost.values():
             entry.job.history.step_lost()
-            # A running step waits for an async tool, further up this stack: it is unwound from there.
+            # A running step that is waiting for an async tool is further up this stack, and is unwound there.
             if getgeneratorstate(entry.step) != GEN_RUNNING:
                 entry.step.close()
         self._escapes.clear()
@@ -421,8 +422,8 @@ class StepsInFlight:
 def _ran_away(job: Job, max_steps: int) -> str:
     in_warmup = job.awaited_result is not None and job.life.status is JobStatus.WARMING_UP
     advice = (
-        "The job is waiting in warmup, where this STATEK version reruns the block without a pause: make the job "
-        "wait in a reply, or for a shorter time"
+        "The job is waiting in warmup, where this STATEK version reruns the block without a pause; "
+        "make the job wait in a reply, or for a shorter time"
         if in_warmup
         else "Set a limit for the job, stop the run with `until`, or increase max_steps"
     )

@@ -41,7 +41,7 @@ class ModelName:
 def parse_model_name(text: str) -> ModelName:
     """Parse `model`, `family/model` or `provider/family/model`, each optionally followed by `/key=value&...`.
 
-    An empty part counts as missing; slashes after the third part belong to the model. Raises `BadModelName`
+    An empty part counts as missing. Any further slashes belong to the model. Raises `BadModelName`
     for an empty string and for parameters that are not a URL query, with STATEK's message and a note with
     details.
     """
@@ -63,7 +63,7 @@ def model_provider(text: str) -> str | None:
 
 
 def model_for_provider(text: str, provider: str | None) -> str:
-    """Return the model id for requests to a provider: `family/model` for OpenRouter, otherwise only the model.
+    """Return the model id for requests to a provider: `family/model` for OpenRouter, otherwise just the model.
 
     `provider` may be in any letter case. Raises `BadModelName` if `text` has no model part.
     """
@@ -79,7 +79,7 @@ def model_for_provider(text: str, provider: str | None) -> str:
 
 
 def check_reasoning(text: str) -> None:
-    """Raise `BadModelName` for a positive reasoning level, because it needs a provider configuration."""
+    """Raise `BadModelName` for a positive reasoning level, which needs a provider configuration."""
     params = parse_model_name(text).params
     if any(params.get(key, "0") != "0" for key in ("rl", "reasoning_level")):
         raise BadModelName("positive reasoning level requires a provider configuration")
@@ -87,12 +87,13 @@ def check_reasoning(text: str) -> None:
 
 @lru_cache(maxsize=1024)
 def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
-    """Return the model for each difficulty from `MODEL` metadata: one model, or `L:a,M:b,H:c`.
+    """Return the model for each difficulty, given `MODEL` metadata: one model, or `L:a,M:b,H:c`.
 
-    Labels may share an entry (`LM:a,H:b`); each level must occur exactly once. A string with ":" is always a mapping by
-    difficulty, so `llama3.1:8b` alone raises `BadModelName`, with STATEK's message and a note with details.
+    Labels may share an entry (`LM:a,H:b`); each level must occur exactly once. A string with ":" is always a
+    mapping by difficulty, so `llama3.1:8b` alone raises `BadModelName`, with STATEK's message and a note with
+    details.
     """
-    # STATEK first parses the whole string as one name, when it searches for an existing definition.
+    # When searching for an existing definition, STATEK first parses the whole string as one name.
     parse_model_name(text)
     stripped = text.strip()
     if ":" not in stripped:

@@ -1,4 +1,4 @@
-"""The model request in a step, from building the request to storing the reply (behaviour 2, 5, 6)."""
+"""The model request within a step, from building the request to storing the reply (behaviour 2, 5, 6)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""Trace points at which the handling of a reply ends: it was stored, or a post-processor held it back."""
+"""Trace points that end the handling of a reply: the reply was stored, or withheld by a post-processor."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
@@ -48,7 +48,7 @@ def ask_model(services: Services, job: Job) -> Generator[float | Running, None, 
     if services.profile.notifications_before_request:
         job.inbox.flush()
     if not services.profile.message_may_end_chat_log:
-        # 1.2.5 finds the provider, checks the newest item, and only then reads the rest of the agent's metadata.
+        # 1.2.5 looks up the provider, checks the newest item, and only then reads the rest of the agent's metadata.
         services.wire_of(job)
         job.job_log.newest_position()
     envelope = services.envelope(job)
@@ -116,10 +116,10 @@ def _send(
 def _as_sent(
     conversation: MeteredConversation, envelope: Envelope, options: ClientOptions
 ) -> tuple[Sequence[Message], int]:
-    """Return the messages that the provider receives, and the number of bytes that STATEK counts for the request.
+    """Return the messages as the provider receives them, and the number of bytes that STATEK counts for the request.
 
-    In formats other than OpenAI's, tool results are merged and notices dropped, so messages cannot be
-    measured one by one. Requests in these formats are built and measured whole.
+    In formats other than OpenAI's, tool results are merged and notices are dropped, so the messages cannot be
+    measured one by one. Such requests are built and measured as a whole.
     """
     messages = conversation.view()
     if envelope.wire == "openai":
@@ -209,7 +209,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
     if job.job_def.processors:
         left, touched = processed(job, reply)
         if left is None:
-            # A reply that a post-processor holds back counts as usage, but is never stored.
+            # A reply withheld by a post-processor counts as usage, but is never stored.
             services.trace.passed("reply held back", job.id)
             services.harness.check_after_step(job)
             return
@@ -260,7 +260,7 @@ def _finish_final(services: Services, job: Job) -> None:
 
 
 def _reminded(job: Job, reminder: RecurringReminder) -> bool:
-    """If a reminder is due, log it so that the dialog continues; return whether it was due."""
+    """If a reminder is due, log it so that the dialog continues. Return whether a reminder was due."""
     if not reminder.fire_ready(job):
         return False
     job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))

@@ -66,8 +66,8 @@ class Runtime:
     request. All randomness comes from `seed`, and all times are virtual seconds. `custom_providers` are names
     that the application registered with STATEK's `add_provider`; they use OpenAI's format. While nothing else
     happens, futures that need polling are polled every 0.3 s, at most `idle_polls` times. `client_options`
-    are STATEK's request settings other than the conversation. `brought` holds the tools and classes of an
-    application that imports the shim as `statek`.
+    are STATEK's request settings. `brought` holds the tools and classes of an application that imports the
+    shim as `statek`.
     """
 
     def __init__(
@@ -116,8 +116,9 @@ class Runtime:
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Called with the job id and tool name when a tool has done its work; raising `WorkerKilled` kills
-        the worker.
+        """Called with the job id and the tool name when a tool has done its work.
+
+        Raising `WorkerKilled` kills the worker.
         """
         self._max_steps = max_steps
         self._scheduler = Scheduler(
@@ -130,7 +131,7 @@ class Runtime:
             idle_polls=idle_polls,
         )
         self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
-        """The interface that the runtime offers its jobs."""
+        """The runtime's interface for its jobs."""
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -149,12 +150,12 @@ class Runtime:
         prompt_params: Mapping[str, object] | None = None,
         **job_params: object,
     ) -> Job:
-        """Create a READY job with `shared_vars` as variables, and with its parent's locale and error handlers.
+        """Create a READY job with `shared_vars` as variables and with the parent job's locale and error handlers.
 
         `message` is the first user message. `name` becomes the job's id and must be unique. Invalid warmup
         code raises SyntaxError or ValueError here, before the job exists (behaviour 7.1). `post_processing`
         overrides the agent's POST_PROCESSORS metadata. `prompt_params` are additional prompt parameters,
-        which may share names with this method's arguments.
+        which may have the same names as this method's arguments.
         """
         check_arguments(agent, name, job_params)
         self.book.check_free(name)
@@ -182,9 +183,9 @@ class Runtime:
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until no job can continue: every job is DONE, or is waiting for an event that is not scheduled.
+        """Run until no job can continue, because every job is DONE or waiting for an event that is not scheduled.
 
-        The run stops early at the virtual second `until`. Raises `BadInput` if `until` has passed, and
+        The run stops early at virtual second `until`. Raises `BadInput` if `until` has passed, and
         `StoppedInTool` if a job is awaiting an async tool at that time.
         """
         if not until >= self.clock.now():
@@ -214,10 +215,10 @@ class Runtime:
     def add_loop(
         self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None
     ) -> None:
-        """Add a loop that keeps one `agent` job waiting to start per queue item (behaviour 10).
+        """Add a loop that keeps one `agent` job waiting to start for each item in the queue (behaviour 10).
 
-        `warmup_code` replaces the agent's. An error on the job definition ends the loop and the worker:
-        STATEK's circuit breaker.
+        `warmup_code` replaces the agent's. An error on the job definition ends the loop and the worker
+        (STATEK's circuit breaker).
         """
         definition = self.book.define(agent, None, None, None, {}, only=warmup_code)
         loop = AgentLoop(
@@ -240,7 +241,7 @@ class Runtime:
             self._scheduler.on_pass.insert(0, hook)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Set the function that chooses the next job; it gets the ready jobs and returns an index."""
+        """Set the function that chooses the next job. The function takes the ready jobs and returns an index."""
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ class Runtime:
 
     @property
     def between_steps(self) -> bool:
-        """Whether the worker is between steps, waking up waiting jobs and letting loops create jobs."""
+        """Whether the worker is between steps, where it wakes up waiting jobs and lets loops create jobs."""
         return self._scheduler.passing
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
@@ -269,7 +270,7 @@ class Runtime:
         self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:
-        """Kill the worker process: steps in flight are lost, but the jobs' stored state is kept."""
+        """Kill the worker process. Steps in flight are lost, but the jobs' stored state is kept."""
         self._scheduler.die(reason)
 
     def crash_worker_in_tool(self, name: str, call: int = 1, *, job: str | None = None) -> None:
@@ -291,7 +292,8 @@ class Runtime:
     def restart_worker(self) -> None:
         """Start a new worker process on the same state, and clear the errors on all loops' definitions.
 
-        If STATEK no longer finds a loop's definition, the loop creates a new one, and the old one keeps its errors.
+        If STATEK no longer finds a loop's definition, the loop creates a new definition, and the old
+        definition keeps its errors.
         """
         for loop in self._loops:
             loop.begin_anew(self.book.define(loop.agent, None, None, None, {}, only=loop.warmup_code))
@@ -366,10 +368,10 @@ def active(runtime: Runtime) -> Iterator[None]:
 
 
 def current_runtime() -> Runtime:
-    """Return the executing job's runtime, else the active runtime; raises `BadInput` if there is neither."""
+    """Return the executing job's runtime, or else the active runtime; raises `BadInput` if there is neither."""
     job = traced_job()
     if job is not None:
-        return cast("Runtime", job.host.runtime)  # a host's runtime is a Runtime wherever jobs are created
+        return cast("Runtime", job.host.runtime)  # wherever jobs are created, the host's runtime is a Runtime
     runtime = _ACTIVE.get()
     if runtime is None:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""The scheduler: rounds with one step per runnable job, in a defined order and in virtual time (behaviour 10).
+"""The scheduler: runs rounds of one step per runnable job, in a defined order and virtual time (behaviour 10).
 
 The agenda orders scheduled actions by `(at, priority, seq)`: external events before steps, and otherwise in
 the order of scheduling. Jobs within a round follow one of `ORDERS`.
@@ -81,7 +81,7 @@ class Scheduler:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
-        """Queue the recorded jobs that are runnable, unless an awaited tool has finished, whose job continues first."""
+        """Queue the recorded jobs that are runnable, unless an awaited tool has finished: its job continues first."""
         if self._rounds.offered and not self.tools.returning:
             self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
@@ -95,7 +95,10 @@ class Scheduler:
         return self._rounds.knows(job)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Set the function that chooses the next job in a round; it gets the ready jobs and returns an index."""
+        """Set the function that chooses the next job in a round.
+
+        The function takes the ready jobs and returns an index.
+        """
         self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], object]) -> None:
@@ -114,7 +117,7 @@ class Scheduler:
         self.tools.begin_run()
         self._runs += 1
         try:
-            # The caller may be inside of a running event loop.
+            # The caller may be inside a running event loop.
             with timer_handled(), running_loop(None):
                 self._take_in()
                 while (progress := self._advance_or_fail()) is Progress.MADE:
@@ -155,7 +158,7 @@ class Scheduler:
         self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
-        """Advance virtual time while the process is blocked, as in `time.sleep`; only external events happen."""
+        """Advance virtual time while the process is blocked, as in `time.sleep`. Only external events happen."""
         process, end = self._in_flight.process, self._services.clock.now() + seconds
         while self._in_flight.process == process:
             due = self._agenda.next_event(end)
@@ -216,9 +219,9 @@ class Scheduler:
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", reason))
 
     def restart(self, jobs: list[Job]) -> None:
-        """Start a new worker process on the same state; every runnable job starts its pending work again.
+        """Start a new worker process on the same state; every runnable job restarts its pending work.
 
-        If the old process is still alive, it ends first and loses its steps in flight.
+        If the old process is still alive, it is killed first and loses its steps in flight.
         """
         self._forget("restarted")
         self.alive = True
@@ -231,7 +234,7 @@ class Scheduler:
             self.offer(job)
 
     def _open(self, job: Job) -> None:
-        """Register a job that the previous process created, or that began to wait, just before the process died."""
+        """Register a job that was created, or began to wait, just before the previous process died."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
         waits = (

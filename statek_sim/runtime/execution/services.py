@@ -40,8 +40,8 @@ from statek_sim.values import ToolSpec
 class Envelope:
     """The constant part of a job's requests: model, tools and temperature, with their sizes.
 
-    `size` is the size in bytes of a request body without messages in OpenAI's format, the only format in
-    which messages are measured one by one.
+    `size` is the size in bytes of a request body without messages. It applies to OpenAI's format, the only
+    format in which messages are measured one by one.
     """
 
     provider: str
@@ -59,9 +59,9 @@ class Envelope:
 class Brought:
     """An application's tools and classes, for use by the runtime.
 
-    `registered` returns the application's tools; system tools among them belong to every agent, and hidden
-    tools to none. `job` and `job_def` are the job and definition classes. `categories` returns the categories
-    of shared names.
+    `registered` returns the application's tools. System tools among them belong to every agent, hidden tools
+    to none. `job` and `job_def` are the job and definition classes. `categories` returns the categories of
+    shared names.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)
@@ -75,7 +75,7 @@ NOTHING_BROUGHT: Final = Brought()
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Services:
-    """The objects that job steps use. Each runtime has one instance."""
+    """The objects used by job steps; each runtime has one instance."""
 
     provider: Provider
     harness: LLM_Harness
@@ -156,7 +156,7 @@ class Services:
         return meter
 
     def envelope(self, job: Job) -> Envelope:
-        """Return the constant part of a job's requests; raises STATEK's errors for invalid metadata."""
+        """Return the constant part of a job's requests; raises STATEK's error for invalid metadata."""
         level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
         key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
         envelope = self._envelopes.get(key)

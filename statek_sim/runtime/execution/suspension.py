@@ -1,16 +1,17 @@
 """Waiting for async tools inside model-written code, as STATEK does.
 
-Model-written code is not a coroutine, so STATEK waits for an async tool inside the call: it runs a nested
-event loop (nest_asyncio) in which other jobs take their steps. This has the following consequences in every
+Model-written code is not a coroutine, so STATEK blocks inside the call to an async tool and runs a nested
+event loop (nest_asyncio), in which other jobs run their steps. This has the following consequences in every
 release:
 
 - each `await` in a tool happens at its own time, and other jobs run in between;
-- calls return last in, first out: a finished tool continues only after the tools awaited later have finished;
+- calls return last in, first out: a finished tool's caller continues only after all tools awaited later have
+finished;
 - a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
 - about 50 jobs can await async tools at the same time; one more gets a RecursionError.
 
-The waits here are also calls on one stack. A run that reaches its time limit while a tool is awaited
-therefore cannot continue and raises `StoppedInTool`.
+Here, too, all waits are calls on a single stack. Therefore, a run that reaches its time limit while a tool is
+awaited cannot continue, and raises `StoppedInTool`.
 """
 
 from __future__ import annotations
@@ -36,16 +37,15 @@ MOST_NESTED: Final = 53
 """
 
 MOST_TIMERS: Final = 200_000
-"""Maximum consecutive async tool timers without a step of any job; after that, a tool counts as never
-finishing.
-"""
+"""Maximum consecutive async tool timers without a step by any job; beyond that, a tool counts as never finishing."""
 
 _FRAMES_PER_WAIT: Final = 60
 
 _DEAD: Final[list[ToolLoop]] = []
-"""Event loops of dead processes whose runtimes are not closed. Without these references, Python would
-collect their coroutines and run their `finally` blocks during another test, although a killed process
-never runs them.
+"""Event loops of dead processes whose runtimes are not closed.
+
+Without these references, Python would collect the loops' coroutines and run the `finally` blocks during
+another test, but a killed process never runs `finally` blocks.
 """
 
 
@@ -88,16 +88,16 @@ class Suspension:
         self._process = 0
         self._death = ""
         self.failure: BaseException | None = None
-        """The error that ends the run. It was raised during a wait and must not reach the waiting code."""
+        """The error that ends the run. It was raised during a wait, and must not reach the waiting code."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """Record the current context, in which jobs also run while another job waits."""
+        """Record the current context; jobs also use it when they run while another job waits."""
         self._base = copy_context()
 
     def settle(self) -> None:
-        """Run callbacks that non-async tools scheduled on the running event loop."""
+        """Run callbacks that synchronous tools scheduled on the running event loop."""
         loop = self._current_loop()
         loop.make_running()
         if loop.has_ready:
@@ -109,7 +109,7 @@ class Suspension:
         return self._loop
 
     def step_begins(self) -> None:
-        """Reset the timer count, because a job takes a step."""
+        """Reset the timer count, because a job step begins."""
         self._timers = 0
 
     def fire(self, timer: Timer) -> None:
@@ -142,11 +142,14 @@ class Suspension:
 
     @property
     def returning(self) -> bool:
-        """Whether the tool awaited last has finished, so that its caller continues before anything else."""
+        """Whether the most recently awaited tool has finished, so that its caller continues before anything else."""
         return bool(self._awaited) and self._awaited[-1].done()
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return a coroutine's result; until it finishes, other jobs take their steps and virtual time passes."""
+        """Return a coroutine's result.
+
+        Until the coroutine finishes, other jobs run their steps and virtual time passes.
+        """
         if len(self._waits) >= MOST_NESTED:
             coroutine.close()
             raise RecursionError("maximum recursion depth exceeded while calling a Python object")
@@ -207,7 +210,7 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """Kill all tools because the process died; not even their cleanup code runs.
+        """Kill all tools because the process died, without running their cleanup code.
 
         Code waiting for a tool raises `WorkerKilled` at its next check.
         """

@@ -40,8 +40,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 class AfterCalls:
     """Counts tool calls, and runs the actions registered for a specific call.
 
-    A registration counts a tool's calls across all jobs, or only for the job with the id `job`. `act`
-    schedules an action.
+    Calls are counted across all jobs, or only for the job with the id `job`. `act` schedules an action.
     """
 
     def __init__(self, budget: ExecutionBudget, act: Callable[[Callable[[], object]], None]) -> None:
@@ -60,7 +59,7 @@ class AfterCalls:
         self._actions.add(action, tool=tool, call=call, job=job)
 
     def returned(self, tool: str, job: str) -> None:
-        """Schedule the actions for a call that has done its work; a kill comes last, inside the call."""
+        """Schedule the actions for a call that has done its work. A kill comes last, inside the call."""
         kills = self._kills.returned(tool, job)
         for action in self._actions.returned(tool, job):
             self._act(action)
@@ -95,7 +94,7 @@ def run_regular_calls(
 
 
 def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[str], *, failed: bool) -> None:
-    """Write a call's output, in stored form, into its slot; raises `Unlogged` for output that cannot be stored."""
+    """Write a call's output into its slot, in stored form; raises `Unlogged` for output that cannot be stored."""
     try:
         text = without_addresses("\n".join(lines))
     except TypeError as no_text:
@@ -187,7 +186,7 @@ def _bind(job: Job, call: CallSpec, result: object) -> None:
 
 def _settled(job: Job, result: Any) -> Any:
     if sys.version_info < (3, 12) and isinstance(result, GeneratorType) and job.py_env.stores:
-        # asyncio took generators for coroutines, and STATEK uses asyncio's check.
+        # Older versions of asyncio accept generators as coroutines, and STATEK uses asyncio's check.
         raise TypeError("object generator can't be used in 'await' expression")
     if not hasattr(result, "cr_frame"):
         return result

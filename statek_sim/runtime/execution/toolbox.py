@@ -2,8 +2,9 @@
 
 Tools and agent code can also store names outside a job's variables, for the duration of a step or
 permanently. Models are offered every system tool in a STATEK release with its original specification
-(`runtime.tools.spec`), because its size counts towards the token limit. System tools that read STATEK's
-document and example folders are offered but not implemented: a call raises an error if the folder is set.
+(`runtime.tools.spec`), because the specification's size counts towards the token limit. System tools that
+read STATEK's document and example folders are offered but not implemented; if the folder is set, calling them
+raises an error.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Toolbox:
     """The names available to an agent's code, created once per agent from its tools and the system tools.
 
     `context` returns additional names. It is called for each block, because an agent may change its context.
-    If it raises, the block ends silently.
+    If it raises an exception, the block ends silently.
     """
 
     def __init__(
@@ -78,7 +79,8 @@ class Toolbox:
         shared["print"] = print_function(execution, self.budget)
         shared["exit"] = exit_function(execution)
         names = {**shared, **job.py_env.local_state}
-        # STATEK executes restricted code with a copy of the names it passes to tools, so these lack the variables.
+        # STATEK executes restricted code with a copy of the names that it passes to tools, so tools do not
+        # get the variables.
         execution.passed = shared if self.restricted and execution.budget is not None else names
         return names
 
@@ -108,7 +110,7 @@ class Toolbox:
 
 @lru_cache(maxsize=8)
 def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return the functions that STATEK calls in rewritten code, which agent code can also call."""
+    """Return the functions that STATEK's rewritten code calls; agent code can also call them."""
     return {
         "_smart_call": _helpers(budget)[CALL],
         "_wrap_param": resolve,
@@ -118,7 +120,7 @@ def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
 
 @lru_cache(maxsize=8)
 def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return the helpers for compiled code, cached by the budget that they charge."""
+    """Return the helpers for compiled code; they are cached per budget."""
     return build_helpers(budget, resolve=resolve, call=smart_call)
 
 
@@ -144,7 +146,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
         require_alive(execution)
-        # STATEK's function may read any attribute of objects.
+        # STATEK's function may read any attribute of an object.
         token = set_access(FULL)
         try:
             write_line(execution, args, sep, end, formatted)
@@ -155,7 +157,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
 
 def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
-    """Give `function` the name of STATEK's lambda, which appears in errors and whose values the store refuses."""
+    """Give `function` the name of STATEK's lambda, which appears in errors and makes the store reject it."""
     function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
     function.__module__ = "statek.executors.utils"
     return function
@@ -178,7 +180,7 @@ def statek_ctx_set(**values: Any) -> None:
 def statek_ctx_get(*key_and_default: Any) -> Any:
     """Return the current job's value for a name, or the default.
 
-    Raises an error if the name is missing and no default is given.
+    Raises an error if the name is missing and there is no default.
     """
     _one_or_two("statek_ctx_get", key_and_default)
     return _looked_up(current_context(), key_and_default, "Statek execution context not found")
@@ -204,7 +206,7 @@ def perm_ctx_set_unique(key: str, value: Any) -> str:
 def perm_ctx_get(*key_and_default: Any) -> Any:
     """Return the value stored with the current job under a name, or the default.
 
-    A missing name without a default is an error.
+    Raises an error if the name is missing and there is no default.
     """
     _one_or_two("perm_ctx_get", key_and_default)
     job: Any = current("job")
@@ -245,7 +247,7 @@ def find_locals(
     var_name: str | None = None,
     ext_scan: bool = True,
 ) -> Iterator[Any]:
-    """Yield the callers' variables, including agent code's, by type or by name, and then those stored with the job."""
+    """Yield the callers' variables (including agent code's) by type or name, then the values stored with the job."""
     job: Any = current("job")
     kept = getattr(getattr(job, "py_env", None), "perm_ctx", None) if ext_scan else None
     yield from matching(_names_around(inspect.currentframe()), var_type, var_name, kept)
@@ -347,9 +349,9 @@ def shared_context_set_var(category: Any, key: str, value: Any, description: str
 
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
-    """Replace STATEK's tool of this name in runs without an application, which has no stored objects."""
+    """Replace STATEK's tool with this name in runs without an application, where there are no stored objects."""
     raise NotImplementedError(
-        "init_shared_context needs stored objects, which only applications have (fixture statek_app)"
+        "init_shared_context needs stored objects, which only an application has; use the fixture statek_app"
     )
 
 
@@ -448,13 +450,13 @@ for _tool, _parameter, _hint in (
     (find_sub_task_handler, "id", Any | None),
     (send_notification_to, "target", SubTaskHandler | Job),
 ):
-    # The annotations must be types, because then a string from a model may be the name of a variable.
+    # The annotations must be types: only then may a string from a model be the name of a variable.
     _function: Any = _tool
     _function.__wrapped__.__annotations__[_parameter] = _hint
 
 
 def own_tool(function: Callable[..., Any], version: str) -> SystemToolSpec | None:
-    """Return a system tool of a release, for an agent that has the tool among its own tools."""
+    """Return a release's system tool, for an agent that lists it among its own tools."""
     if _SYSTEM_TOOLS.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((tool for tool in system_tool_specs(version) if tool.name == function.__name__), None)
@@ -462,10 +464,11 @@ def own_tool(function: Callable[..., Any], version: str) -> SystemToolSpec | Non
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables for a release's system tools, in its order; `tools.spec.system_tool` accepts each."""
+    """Return the callables for a release's system tools, in order. `tools.spec.system_tool` accepts each of them."""
     found = []
     for entry in system_tool_specs(version):
-        # Both callables are the same tool: the store reads the wrapper that agent code has back as the inner function.
+        # Both callables are the same tool: agent code has the wrapper, which the store reads back as the
+        # inner function.
         own = _wrapped(entry, _SYSTEM_TOOLS[entry.name])
         function = injected(own)
         for alike in (own, function):
@@ -475,14 +478,14 @@ def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
 
 
 def _wrapped(entry: SystemToolSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable for a system tool, with its attributes in one release."""
+    """Return a callable for a system tool, with the attributes that the tool has in one release."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
     marked: Any = call
     marked.__name__ = marked.__qualname__ = entry.name
-    # Agents see the attributes in this order, which is STATEK's.
+    # Agents see the attributes in this order, as in STATEK.
     marked.__wrapped__ = function
     marked.tool_system, marked.tool_target, marked.tool_hidden = True, entry.target, False
     return call

@@ -60,11 +60,11 @@ _REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_ar
 """Names of the functions that rewritten code calls in STATEK."""
 
 _FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
-"""Parts of source code which indicate that unrestricted code inspects its callers."""
+"""Source code fragments which indicate that unrestricted code inspects its callers."""
 
 
 class _Own(dict[str, object]):
-    """A block's local scope, kept apart from the globals that functions and comprehensions use.
+    """A block's local scope, separate from the globals that functions and comprehensions use.
 
     Bindings and deletions in the local scope also change the globals, as in STATEK. Names that a function
     declares `global` are not visible in the local scope.
@@ -116,7 +116,7 @@ def run_block(
     start: object,
     hidden_allowed: bool = False,
 ) -> None:
-    """Run `source` in a job's workspace, from statement number `start`, or from the first statement if None.
+    """Run `source` in a job's workspace, starting at statement number `start`, or at the first statement if None.
 
     Raises the code's error after writing it to `output`. Raises `FutureError` if the code waits for a future;
     its `instr_num` is the statement at which to continue. Raises `Contained` for code that STATEK could not
@@ -141,7 +141,7 @@ class _BlockRun:
         self._bound = dict(self._before)
 
     def run(self) -> None:
-        """Run the block and store its names; raises the same errors as `run_block`."""
+        """Run the block and store its names; raises the errors that `run_block` documents."""
         job, env, budget = self._job, self._job.py_env, self._toolbox.budget
         execution = Execution(job, self._output.line, lambda status: set_exit(job, status), {}, budget)
         budget.reset()
@@ -181,7 +181,7 @@ class _BlockRun:
                     self._store_in_time()
 
     def _compile_and_run(self, execution: Execution) -> None:
-        """Compile and run the block, without processor time or memory limits."""
+        """Compile and run the block without CPU time or memory limits."""
         job, toolbox = self._job, self._toolbox
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
@@ -209,8 +209,8 @@ class _BlockRun:
         if job.py_env.future_result is not None:
             first = _finish_waiting(job, output, self._start, first)
         if isinstance(self._start, str):
-            # A failed unpacking left text in place of the statement number; STATEK fails to compare it and silently
-            # runs nothing (behaviour 7.3).
+            # A failed unpacking left text in place of the statement number; STATEK's comparison with it
+            # fails, and STATEK silently runs nothing (behaviour 7.3).
             raise TypeError("'<' not supported between instances of 'int' and 'str'")
         others = _others(job, output)
         apart = others is not None or _needs_two_scopes(block, namespace, bound)
@@ -256,7 +256,7 @@ class _BlockRun:
     def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
         """Keep a finished statement's bindings, except for values equal to those before the block, as in STATEK.
 
-        With a store, this comparison is made when the block is stored, and losses are reported as remarks.
+        With a store, the values are compared when the block is stored, and losses are reported as remarks.
         """
         before, bound = self._before, self._bound
         _forget_deleted(bound, own, statement)
@@ -328,7 +328,7 @@ class _BlockRun:
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
-    """Return the outcome to record for a block that raised `error`; None if no event is recorded."""
+    """Return the outcome to record for a block that raised `error`, or None if no event should be recorded."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
     if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
@@ -339,7 +339,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 
 
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
-    """Yield a remark for each part of the code whose result differs in STATEK."""
+    """Yield a remark for each part of the code that has a different result in STATEK."""
     for name in sorted(block.binds & _REWRITTEN_TO):
         why = (
             "STATEK's own calls use this name: in STATEK, later code fails, or calls whatever was bound to it"
@@ -350,7 +350,7 @@ def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Ite
             yield Remark(
                 name.rstrip("("),
                 "changed",
-                "it shows STATEK's frames and names there, and this project's here",
+                "in STATEK, it shows STATEK's frames and names; here, it shows this project's",
             )
 
 
@@ -379,7 +379,7 @@ def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound:
 
 
 def _others(job: Job, output: Output) -> Fallback | None:
-    """Return the job's shared names for code that writes to the job's console; None if there are none."""
+    """Return the job's shared names for code that writes to the job's console, or None if there are none."""
     if job.shared_names is None or not output.is_console:
         return None
     return Fallback(job.shared_names, job.host.categories())
@@ -470,7 +470,7 @@ def set_exit(job: Job, status: object) -> None:
 
 
 def contained_reason(error: BaseException) -> str:
-    """Return, as text, why this runtime stopped a job that STATEK could not have stopped."""
+    """Describe why this runtime stopped a job that STATEK could not have stopped."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, NotReproduced):
@@ -479,8 +479,8 @@ def contained_reason(error: BaseException) -> str:
         return f"dbzero ends STATEK's process here, with every job in it: {error}"
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return (
-            f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker process, with every "
-            "job in it, and the next process runs the same reply again"
+            f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker "
+            f"process, with every job in it, and the next process runs the same reply again"
         )
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "

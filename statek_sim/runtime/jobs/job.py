@@ -27,10 +27,10 @@ from statek_sim.values import Message
 class Job(StoredObject):
     """One durable unit of work. Create jobs with `Runtime.create_job`, never directly.
 
-    Fields have STATEK's names ("Jobs"). Its parts: `lifecycle` changes the status, `inbox` receives messages
-    and notifications, `job_log` keeps the log and the stored values. `signal` fires when the job becomes
-    DONE. `stop`, `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of
-    `statek_app` have the same names.
+    Fields have STATEK's names ("Jobs"). `lifecycle` changes the status, `inbox` receives messages and
+    notifications, and `job_log` keeps the log and the stored values. `signal` fires when the job becomes
+    DONE. `stop`, `exit`, `console`, `locals` and `trace` are the names used in reports; jobs in `statek_app`
+    tests have the same attributes.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Job(StoredObject):
 
     __store_members__ = job_members
     member = staticmethod(member)
-    """The form in which other code reads enum members."""
+    """Converts enum members to the form that the reading code gets."""
 
     def __init__(
         self,
@@ -102,17 +102,17 @@ class Job(StoredObject):
 
     @property
     def exit(self) -> object:
-        """The argument of `exit`, or None without one (`py_env.exit_status`)."""
+        """The argument to `exit`, or None if there was none (`py_env.exit_status`)."""
         return self.py_env.exit_status
 
     @property
     def console(self) -> list[str]:
-        """The job's output, entry by entry: `py_env.lines`."""
+        """The job's output, one string per entry (`py_env.lines`)."""
         return self.py_env.lines
 
     @property
     def locals(self) -> dict[str, object]:
-        """The workspace variables (`py_env.local_state`); a block's bindings appear when the block ends."""
+        """The workspace variables (`py_env.local_state`). A block's bindings appear when the block ends."""
         return self.py_env.local_state
 
     @property
@@ -127,7 +127,7 @@ class Job(StoredObject):
 
     @property
     def exception_count(self) -> int:
-        """Number of exceptions in LLM turns: from code and tools, excluding warmup ("Harness Policies")."""
+        """Number of exceptions in LLM turns, from both code and tools; warmup is excluded ("Harness Policies")."""
         return self.job_log.counters.exceptions
 
     @property
@@ -142,7 +142,10 @@ class Job(StoredObject):
 
     @property
     def measured_token_usage(self) -> int:
-        """Prompt and completion tokens of all answered requests, counted with the tokenizer; not in STATEK."""
+        """Prompt and completion tokens of all answered requests, counted with the tokenizer.
+
+        STATEK has no such count.
+        """
         return self.usage.total_measured_tokens
 
     @property
@@ -161,7 +164,7 @@ class Job(StoredObject):
         return self._difficulty.level
 
     def system_prompt(self, difficulty: Any = None) -> str:
-        """Return the agent's prompt for a difficulty, the current one by default."""
+        """Return the agent's prompt for a difficulty (by default, the current one)."""
         level = self.get_current_difficulty() if difficulty is None else difficulty
         return self.agent.system_prompt(task_difficulty=level, job_params=self.job_def.job_params)
 
@@ -199,7 +202,7 @@ class Job(StoredObject):
         return len(self.py_env.lines)
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
-        """Append one console entry; if `error` is given, it is an error of that kind."""
+        """Append a console entry; `error` is the kind of error, if the entry is one."""
         index, shown = self.job_log.print(self.py_env, text, error)
         kind = None if error is None else error.value
         self.host.trace.add(events.ConsoleLine(self.host.clock.now(), self.id, index, shown, kind))
@@ -209,7 +212,7 @@ class Job(StoredObject):
         return list(self.history.refresh(self).view())
 
     def dialog_length(self) -> int:
-        """Return how many messages user and agent have exchanged."""
+        """Return the number of messages exchanged between the user and the agent."""
         return sum(1 for _ in dialog_of(self))
 
     def push_user_message(self, message: object) -> bool:
@@ -240,7 +243,7 @@ class Job(StoredObject):
         self.error_handlers.copy_from(parent_job.error_handlers)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
-        """Clear the list of handlers, then run each of them once, oldest first ("Error Handling")."""
+        """Clear the handler list, then run each handler once, oldest first ("Error Handling")."""
         self.error_handlers.notify(error)
 
     def spend(self, seconds: float) -> None:
@@ -268,12 +271,12 @@ def job_context(job: Job) -> Iterator[None]:
 
 
 def get_current_job() -> Job | None:
-    """Return the executing job, or None outside jobs."""
+    """Return the executing job, or None if called outside a job."""
     job: Job | None = current("job")
     return job
 
 
 def get_current_agent() -> Agent | None:
-    """Return the executing job's agent, or None outside jobs."""
+    """Return the executing job's agent, or None if called outside a job."""
     agent: Agent | None = current("agent")
     return agent

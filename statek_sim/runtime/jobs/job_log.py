@@ -54,11 +54,12 @@ class JobLog:
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
-        """Append an entry to the console; return its index and its stored form. `error` is the kind of error, if any.
+        """Append an entry to the console; return its index and its stored form.
 
-        A string with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except
-        that from 1.2.7 on, an error is not stored at all. A non-string value becomes an entry if the store
-        accepts it, but then no request can be built. The store refuses str subclasses.
+        `error` is the kind of error, if any. A string with a lone surrogate raises dbzero's error. The entry
+        is stored as an empty string, except that since 1.2.7, an error is not stored at all. A non-string
+        value becomes an entry if the store accepts it, but after that no request can be built. The store
+        rejects str subclasses.
         """
         if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
@@ -96,9 +97,9 @@ class JobLog:
             self.counters.record_error(position)
 
     def newest_position(self) -> int:
-        """Return the newest item's console position, or 0 for a user's message, which has none.
+        """Return the newest item's console position, or 0 for a user message, which has none.
 
-        Under the rules of 1.2.5, raises AttributeError for a user's message.
+        Under the 1.2.5 rules, a user message raises AttributeError.
         """
         last = self.last
         if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
@@ -117,7 +118,10 @@ class Keeping:
         self._remarked: set[str] = set()
 
     def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
-        """Record remarks in the trace. With `release`, they are predictions for it, recorded once per name."""
+        """Record remarks in the trace.
+
+        If `release` is given, they are predictions for that release and are recorded once per name.
+        """
         job = self._job
         for found in remarks:
             if release is not None and found.name in self._remarked:
@@ -129,7 +133,7 @@ class Keeping:
             )
 
     def predict_losses(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Record which names bound since `before` STATEK would lose; with a store, do nothing."""
+        """Record which of the names bound since `before` STATEK would lose. With a store, do nothing."""
         if not self._job.py_env.stores:
             self.remark(predict_losses(before, after), PREDICTED_RELEASE)
 
@@ -150,7 +154,7 @@ class Keeping:
     def keeps(self, name: str, value: Any) -> Kept:
         """Return the stored form of an attribute's value, and record losses as remarks about `name`.
 
-        Raises the store's error for a refused value. Without a store, the value stays unchanged.
+        Raises the store's error for a rejected value. Without a store, the value is returned unchanged.
         """
         why_not = self._job.host.why_not
         reason = None if why_not is None or self._job.py_env.stores else why_not(value)

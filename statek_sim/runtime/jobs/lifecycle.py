@@ -1,6 +1,6 @@
 """A job's lifecycle ("Jobs"; behaviour 9): status, difficulty, and the inbox, which can restart a DONE job.
 
-The difficulty determines the model, and from STATEK 1.4.1 on, increasing it extends the token limit.
+The difficulty determines the model. Since STATEK 1.4.1, increasing it extends the token limit.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class Living(CurrentJob, Protocol):
-    """The part of a job that its lifecycle uses; `runtime.jobs.job.Job` implements it."""
+    """The job interface that the lifecycle uses; implemented by `runtime.jobs.job.Job`."""
 
     num_completions: int | None
 
 
 class Life:
-    """A job's status, changed by `move_to` or by an application's `set`. At DONE, the signal `ended` fires.
+    """A job's status, changed by `move_to`, or by `set` in applications.
 
-    `stop_reason` is why the last unit of work ended: exit, final, the name of a limit, crash, warmup or contained.
+    When the job becomes DONE, the signal `ended` fires. `stop_reason` is why the last unit of work ended:
+    exit, final, the name of a limit, crash, warmup or contained.
     """
 
     __slots__ = ("_job", "ended", "status", "stop_reason")
@@ -58,7 +59,7 @@ class Life:
             self.set(advance(self.status, target, job_id=self._job.id))
 
     def set(self, target: JobStatus) -> None:
-        """Change the status to `target`, without a check."""
+        """Change the status to `target` without checking the transition."""
         job, host = self._job, self._job.host
         old, self.status = self.status, target
         host.trace.add(events.StatusChanged(host.clock.now(), job.id, old, target))
@@ -87,7 +88,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """A job's difficulty: the level from the definition or the settings, and later increases."""
+    """A job's difficulty: the initial level from the definition or the settings, and later increases."""
 
     __slots__ = ("_default", "_job_def", "_raised", "token_extension")
 
@@ -126,7 +127,7 @@ DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 
 
 class Recipient(LoggedJob, Living, Protocol):
-    """The part of a job that its inbox uses; `runtime.jobs.job.Job` implements it."""
+    """The job interface that the inbox uses; implemented by `runtime.jobs.job.Job`."""
 
     error_handlers: HandlerList
     history: HistoryProjection
@@ -166,7 +167,7 @@ class Inbox:
         return restarted
 
     def _written(self, text: str) -> Kept:
-        """Add a user's message to the job's chat log or console; return its stored form."""
+        """Add a user message to the job's chat log or console; return its stored form."""
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:
@@ -233,8 +234,8 @@ class Inbox:
         if last.llm_resp is None:
             return True
         if isinstance(last.llm_resp, CodeBlock) and last.llm_resp.tool_calls:
-            # In STATEK, results are dbzero's list, which is not a `list`: more than one call counts as open until
-            # another item follows.
+            # In STATEK, results are a dbzero list, which is not a `list`, so more than one call counts as
+            # open until another item follows.
             return last.tool_log is None or len(last.llm_resp.tool_calls) > 1
         return False
 

@@ -31,7 +31,7 @@ class CallParams:
 
 @dataclass
 class LLM_StepData:  # noqa: N801  # STATEK's own name
-    """A reply that is not yet stored: its text and its tool calls."""
+    """A reply that has not been stored yet: its text and its tool calls."""
 
     text: str
     call_requests: Sequence[CallParams] | None = field(default_factory=list)
@@ -48,12 +48,12 @@ class PostProcessor(ABC):
 
 @dataclass(eq=False)
 class FinalCheck(PostProcessor):
-    """Makes the model reconsider an early final answer, once per job, until it has taken `max_llm_actions` actions."""
+    """Makes the model reconsider its final answer, once per job, if it has taken few actions."""
 
     max_llm_actions: int = 3
 
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, or the text that is sent to the model instead of storing it."""
+        """Return the reply, or the text to send to the model instead of storing the reply."""
         final = is_final(job.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
         if not final or count_llm_actions(job) >= self.max_llm_actions:
             return llm_step
@@ -72,7 +72,7 @@ _FINAL_CHECK: Final = (
 def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
     """Return whether a reply ends a dialog's unit of work (behaviour 6.3).
 
-    It does if it is text without tool calls and, for MD_DIALOG, without code.
+    This is the case for text without tool calls and, for MD_DIALOG, without code.
     """
     if calls:
         return False

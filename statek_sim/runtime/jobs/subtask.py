@@ -1,4 +1,4 @@
-"""Subtasks: handles for delegated work, which a child job completes to notify its parent (behaviour 9)."""
+"""Subtasks: handles for delegated work. A child job completes its handle to notify the parent job (behaviour 9)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SubTaskState(StrEnum):
 @recorded("err_message")
 @dataclass(frozen=True, slots=True)
 class TaskError(metaclass=NamedAsInC):
-    """Why a subtask failed, in the child's words."""
+    """Why a subtask failed, as reported by the child job."""
 
     err_message: str
 
@@ -46,12 +46,12 @@ class SubTaskHandler(StoredObject):
 
     @property
     def error(self) -> TaskError | None:
-        """The subtask's error, or None if it did not fail; agent code that reads None is refused, as in STATEK."""
+        """The subtask's error, or None if it did not fail. As in STATEK, agent code gets an error instead of None."""
         return readable("error", self._error)
 
     @property
     def result(self) -> object:
-        """The subtask's result, or None if there is none; agent code that reads None is refused, as in STATEK."""
+        """The subtask's result, or None if there is none. As in STATEK, agent code gets an error instead of None."""
         return readable("result", self._result)
 
     @property
@@ -61,7 +61,7 @@ class SubTaskHandler(StoredObject):
 
     @property
     def state(self) -> SubTaskState:
-        """The explicit outcome if there is one, otherwise derived from the child's status."""
+        """The recorded outcome if there is one, otherwise the state derived from the child job's status."""
         if self.is_completed:
             return self.job.member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
         return self.job.member(
@@ -99,7 +99,7 @@ class SubTaskHandler(StoredObject):
         self._error = None if error is None else self._failure(error)
         self.is_completed = True
         if stored.error is not None:
-            # The next access to the store raises the error, and the parent is never notified.
+            # The next store access raises the error, and the parent is never notified.
             raise stored.error
         self._trace()
         if self.job.parent_job is not None:
@@ -125,7 +125,7 @@ for _kind in (TaskError, SubTaskHandler):
 def create_sub_task(
     job: Job, handler_type: type[SubTaskHandler] = SubTaskHandler, **options: Any
 ) -> SubTaskHandler:
-    """Return a handler for `job` and put it into the job's locals as `sub_task_handler`."""
+    """Return a handler for `job`, and store it in the job's locals as `sub_task_handler`."""
     handler = handler_type(job, **options)
     job.add_locals(sub_task_handler=handler)
     return handler
@@ -181,7 +181,9 @@ def subtask(f: None = None, *, system: bool = False, target: object = None) -> C
 
 
 def subtask(f: F | None = None, *, system: bool = False, target: object = None) -> F | Callable[[F], F]:
-    """Mark a function that starts delegated work: it returns a Job or a handler, and its caller gets the handler.
+    """Mark a function that starts delegated work.
+
+    The function returns a Job or a handler; its caller gets the handler.
 
     Callers may pass `id`. Raises `BadTool` if the function does not take `**kwargs` or takes `id` itself.
     """

@@ -1,1 +1,1 @@
-"""The parts of a job, without the job itself: status, counters, log, workspace, futures, handlers, current context."""
+"""The parts of a job: status, counters, log, workspace, futures, handlers and the current context."""

@@ -1,8 +1,8 @@
 """Attributes of stored objects: which code may read them, and how their values are stored.
 
-Agent code may not read some attributes that the application may read. dbzero's errors for attribute values
+Some attributes can be read by the application but not by agent code. dbzero's errors for attribute values
 differ from its errors for collection items. A damaged value is stored, and its error is raised on the next
-access to dbzero; inside an `__init__`, Python then raises a SystemError (observed with dbzero 0.7.0).
+access to dbzero. Inside an `__init__`, Python raises a SystemError instead (observed with dbzero 0.7.0).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ K = TypeVar("K", bound=type)
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
-"""Access levels for stored objects' attributes: all attributes; those that agent code may read; those that
-the objects' methods may read when agent code calls them.
+"""Access levels for stored objects' attributes: all attributes; attributes that agent code may read;
+attributes that the objects' methods may read when agent code calls them.
 """
 
 set_access = _ACCESS.set
@@ -54,10 +54,10 @@ def readable(name: str, value: T) -> T:
 
 
 def full_name(kind: type) -> str:
-    """Return a stored class's name with its module, as in dbzero's errors; STATEK's classes have STATEK's modules."""
+    """Return a stored class's name with its module, as in dbzero's errors. STATEK's classes have STATEK's modules."""
     if not kind.__module__.startswith("statek_sim."):
         return f"{kind.__module__}.{kind.__qualname__}"
-    # Some classes of STATEK already have the full name as `__name__`.
+    # Some STATEK classes already have the full name as `__name__`.
     home = HOMES.get(kind.__name__)
     return kind.__name__ if home is None else f"{home}.{kind.__name__}"
 
@@ -74,17 +74,17 @@ def stored_member(value: StrEnum) -> EnumValue:
 
 
 def member(value: E) -> E:
-    """Return a STATEK enum member; for agent code, dbzero's value for the stored member.
+    """Return a STATEK enum member.
 
-    dbzero's value is not a str and equals no str: in agent code, `job.status == "DONE"` is always False, and
-    `str(job.status) == "DONE"` can be True.
+    For agent code, return dbzero's value for the stored member. dbzero's value is not a str and equals no
+    str. In agent code, `job.status == "DONE"` is always False, but `str(job.status) == "DONE"` can be True.
     """
-    # Readers other than agent code get the member.
+    # All other code gets the member.
     return value if current_access() == FULL else cast("E", stored_member(value))
 
 
 def missing(owner: object, name: str) -> AttributeError:
-    """Return the error for a stored object's missing attribute: dbzero's for agent code, otherwise Python's."""
+    """Return the error for a missing attribute of a stored object: dbzero's for agent code, otherwise Python's."""
     if current_access() == FULL:
         return AttributeError(
             f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
@@ -126,7 +126,7 @@ def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
 
 
 def require_class() -> None:
-    """In agent code, raise dbzero's error for a Python operation that reads the object's class."""
+    """If agent code is running, raise dbzero's error for a Python operation that reads the object's class."""
     if current_access() == RESTRICTED:
         raise denied("__class__")
 
@@ -154,13 +154,13 @@ _THROWN_IN: Final = {
     "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
-"""The dbzero function and location that refuse a value, by error message prefix."""
+"""The dbzero function and source location that reject a value, keyed by the prefix of the error message."""
 
 
 def attribute(value: Any, found: Kept | None = None) -> Kept:
     """Return the stored form of an attribute's `value`, with the deferred error for a damaged value.
 
-    Raises dbzero's error for a refused value. `found` is the result of `kept(value)`, if already known.
+    Raises dbzero's error for a rejected value. `found` is the result of `kept(value)`, if already known.
     """
     found = kept(value) if found is None else found
     if found.value is NOTHING and found.error is not None:
@@ -169,7 +169,7 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
 
 
 def is_entered(value: Any) -> bool:
-    """Return whether dbzero records a class member, even though it refused the member's `value`."""
+    """Return whether dbzero records a class member even though it rejected the member's `value`."""
     kind: type = type(value)
     return kind_of(kind) is not Kind.REFUSED
 

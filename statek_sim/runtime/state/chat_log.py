@@ -1,8 +1,8 @@
 """The items in a job's chat log, tool calls and code blocks ("Jobs", History and Logs).
 
-Agents that display a stored STATEK object see its members, including private ones. The functions
-`..._members` return the members that STATEK's classes have; attributes added to the classes here are not
-displayed.
+An agent that displays a stored STATEK object sees the object's members, including private ones. The functions
+`..._members` return the members that STATEK's classes have; attributes that exist only in this package are
+not displayed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ PYTHON_CLI: Final = "python_cli"
 @recorded("id", "func_name", "args", "kwargs")
 @dataclass(frozen=True, slots=True)
 class CallSpec:
-    """One requested tool call. `id` is sent back unchanged; it is a string unless the provider sent something else.
+    """A requested tool call.
 
-    `bind` names the local variable for the result, or the variables it is unpacked into; it is only set by
-    warmup under the `docs` profile ("Error Handling", Warmup Failures).
+    `id` is sent back unchanged; it is a string unless the provider sent something else. `bind` names the
+    local variables to which the result is assigned. Only warmup under the `docs` profile sets it ("Error
+    Handling", Warmup Failures).
     """
 
     id: JSON
@@ -48,7 +49,7 @@ class CallSpec:
 def stored_call(call: CallSpec) -> CallSpec:
     """Return a call in stored form: its values are stored values, and its keywords are in the store's order.
 
-    Raises dbzero's error for a refused value, and SystemError for a damaged value, such as an integer beyond
+    Raises dbzero's error for a rejected value, and SystemError for a damaged value, such as an integer beyond
     64 bits.
     """
     try:
@@ -98,7 +99,7 @@ class CodeBlock:
 
     @property
     def hidden(self) -> bool:
-        """Whether the metadata line `hidden = True`, spelled exactly so, keeps this block out of the conversation."""
+        """Whether a metadata line spelled exactly `hidden = True` keeps this block out of the conversation."""
         return self.metadata.get("hidden") is True
 
 
@@ -134,7 +135,7 @@ def job_members(
 def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
     """Return a job definition's displayed members."""
     with access(FULL):
-        # `chat_style` of an application's definition falls back to the settings, `_chat_style` does not.
+        # An application's `chat_style` falls back to the settings; `_chat_style` does not.
         style = definition._chat_style if hasattr(definition, "_chat_style") else definition.chat_style
         members = {
             "agent": definition.agent,
@@ -160,7 +161,7 @@ def _warmup(blocks: Any) -> object:
 
 
 def reply_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the displayed members for an `LLM_LogItem`."""
+    """Return the displayed members of an `LLM_LogItem`."""
     members = {
         "console_pos": item.console_pos,
         "tool_log": item.tool_log,
@@ -175,7 +176,7 @@ def reply_members(item: Any, shows: Shows) -> dict[str, object]:
 
 
 def warmup_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the displayed members for a `WarmupLogItem`."""
+    """Return the displayed members of a `WarmupLogItem`."""
     names = ("console_pos", "tool_log", "timestamp", "warmup_block_num")
     return shown_members({name: getattr(item, name) for name in names}, shows)
 
@@ -212,20 +213,20 @@ class Reasoning(NamedTuple):
 @recorded("message", "timestamp")
 @dataclass(slots=True)
 class UserLogItem:
-    """A user's message in the dialog styles."""
+    """A user message in the dialog styles."""
 
     message: str
     timestamp: datetime
 
 
 class Executed:
-    """An item that ran code or tools."""
+    """A chat log item that ran code or tools."""
 
     __slots__ = ()
     tool_log: list[ToolResult] | None
 
     def get_tool_result(self, tool_call_id: int) -> ToolResult:
-        """Return a tool call's result by its position; raises KeyError if there is none."""
+        """Return the result of the tool call at a position; raises KeyError if there is none."""
         if self.tool_log is None:
             raise KeyError(tool_call_id)
         return self.tool_log[tool_call_id]
@@ -263,13 +264,13 @@ class LLM_LogItem(Executed):  # noqa: N801  # STATEK's own name
 
 
 class ReminderLike(Protocol):
-    """The part of a reminder that the chat log reads."""
+    """The reminder interface that the chat log uses."""
 
     text: str
 
 
 class SubTaskLike(Protocol):
-    """The part of a subtask handler that the chat log reads."""
+    """The subtask handler interface that the chat log uses."""
 
     id: str | None
 
@@ -280,7 +281,7 @@ class SubTaskLike(Protocol):
 @recorded(*_CONSOLE, "reminder")
 @dataclass(slots=True)
 class ReminderLogItem:
-    """A reminder that fired instead of ending the dialog."""
+    """A reminder that fired and kept the dialog from ending."""
 
     console_pos: int
     timestamp: datetime
@@ -314,7 +315,7 @@ class SubTaskLogItem:
 @recorded(*_CONSOLE, "message")
 @dataclass(slots=True)
 class NotificationLogItem:
-    """A plain text notification (from 1.4.0)."""
+    """A plain text notification (since 1.4.0)."""
 
     console_pos: int
     timestamp: datetime
@@ -333,7 +334,7 @@ class NotificationLogItem:
 @recorded(*_CONSOLE, "previous_difficulty", "difficulty", "cumulative_token_usage")
 @dataclass(slots=True)
 class DifficultyChangeLogItem:
-    """An increase of the job's difficulty (from 1.4.1), which the conversation does not show."""
+    """An increase in the job's difficulty (since 1.4.1); not shown in the conversation."""
 
     console_pos: int
     timestamp: datetime

@@ -17,7 +17,7 @@ from statek_sim.runtime.state.access import member_text
 class ChatStyle(StrEnum):
     """One of STATEK's four chat styles (behaviour 6.2).
 
-    `None` means no style: it is treated like CONSOLE, but tools are not filtered by style.
+    `None` means no style, which is treated like CONSOLE, except that tools are not filtered by style.
     """
 
     CONSOLE = "CONSOLE"
@@ -44,7 +44,7 @@ def parse_chat_style(text: str) -> ChatStyle:
 
 
 DialogPart = tuple[str, str | None]
-"""One message to the user as `(body, media)`, where `media` is a path, a Markdown image or None."""
+"""A message to the user as a pair `(body, media)`, where `media` is a path, a Markdown image or None."""
 
 _CACHED_TEXTS: Final = 512
 
@@ -58,12 +58,12 @@ _MEDIA_LINK: Final = re.compile(r'!?\[[^\]]*\]\([^\s)]+(?:\s+"[^"]*")?\)')
 _MEDIA_PATH: Final = re.compile(r"/?(?:\S+/)+\S+\.\w{3}")
 _SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
 
-# Matches code that may consist only of comments and bare strings; other code need not be parsed.
+# Matches code that may consist only of comments and bare strings. Other code need not be parsed.
 _MAY_BE_EMPTY: Final = re.compile(
     r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
         (?:
             (?:\#[^\n]*)?\Z                 # nothing else
-          | [^\x20-\x7e]                    # other characters: only the parser can decide
+          | [^\x20-\x7e]                    # other characters: left to the parser
           | ["'(\\]                         # a string, or something around one
           | [rRuUbBfF]{1,2}["']             # a prefixed string
         )""",
@@ -81,7 +81,8 @@ def strip_markup(text: str, *, strict: bool) -> str:
     """Return the Python code in a reply, with everything else turned into comments (behaviour 6.2).
 
     If `strict` (MARKDOWN, MD_DIALOG), only closed fences that open with exactly "```python" and a newline
-    contain code. Otherwise (CONSOLE, no style), all fences contain code, and a string without fences is code.
+    contain code. Otherwise (CONSOLE, no style), all fences contain code, and a reply without fences is all
+    code.
     """
     if strict:
         return _code_with_comments(_PYTHON_BLOCK.split(text))
@@ -112,8 +113,8 @@ def extract_dialog(text: str) -> str | None:
 def split_media(text: str) -> Iterator[DialogPart]:
     """Split dialog at media paths, such as `images/cat.png`, and at Markdown images (behaviour 6.4).
 
-    Each media item ends a message, whose body is the text before it. Brackets, braces and commas separate
-    words and are dropped.
+    Each media item ends a message; the message body is the text before the media item. Brackets, braces and
+    commas separate words and are dropped.
     """
     body: list[str] = []
     for word, is_media in _words(text):
@@ -165,7 +166,7 @@ def dialog_messages(text: str) -> tuple[DialogPart, ...]:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def is_empty_code(code: str | None) -> bool:
-    """Return whether `code` is blank, or contains only comments and bare strings.
+    """Return whether `code` is blank or contains only comments and bare strings.
 
     Code with a syntax error is not empty.
     """

@@ -2,7 +2,8 @@
 
 STATEK replaces `builtins.print` and `exit` process-wide while code runs, so an async tool's output may go to
 another job (behaviour 3). Here, the replacements find the destination in a context variable, which asyncio
-copies into every task; `printing_to` overrides it where a STATEK release sends the output elsewhere.
+copies into every task. `printing_to` overrides the destination where a STATEK release sends the output
+elsewhere.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ class Execution:
     exit: Callable[[object], None]
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
-    """The budget charged by tool calls and output lines; None for a tool call requested by the model."""
+    """The budget charged for tool calls and output lines; None for a tool call requested by the model."""
     passed: Mapping[str, object] = field(default_factory=dict)
     """The names that tools receive as `_local_context`."""
     killed: str | None = None
-    """Why the worker process died during this run, if it did; its code must then have no further effect."""
+    """Why the worker process died during this run, if it did.
+
+    After that, the run's code must have no further effect.
+    """
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
 _CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
-"""The current values by name: `job`, `agent`, and values set by an application. None outside jobs."""
+"""The current values, keyed by name: `job`, `agent`, and values set by an application. None outside a job."""
 
 set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
@@ -63,20 +67,20 @@ def current(key: str) -> Any:
 
 
 def traced_job() -> CurrentJob | None:
-    """Return the current job if it belongs to a runtime, else None; a test may have set a different object."""
+    """Return the current job if it belongs to a runtime, else None (a test may have set some other object)."""
     job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
 
 
 def get_current_agent_name() -> str | None:
-    """Return the class name of the executing job's agent, or None outside jobs."""
+    """Return the class name of the executing job's agent, or None if called outside a job."""
     agent = current("agent")
     return None if agent is None else type(agent).__name__
 
 
 @contextmanager
 def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Use `context` for the current values inside the `with` statement."""
+    """Use `context` as the current values inside the `with` statement."""
     token = _CONTEXT.set(context)
     try:
         yield context
@@ -85,7 +89,7 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 _PRINTING_TO: list[Execution | Literal[False] | None] = [None]
-"""A stack of overrides for where tool output goes; see `printing_to`."""
+"""A stack of overrides for the destination of tool output; see `printing_to`."""
 
 
 @contextmanager
@@ -102,7 +106,7 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 
 def _printing_execution() -> Execution | None:
-    """Return the execution that a tool's `print` and `exit` act on, or None for the original functions."""
+    """Return the execution to which a tool's `print` and `exit` apply, or None for the original functions."""
     sink = _PRINTING_TO[-1]
     execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
@@ -150,7 +154,7 @@ def write_line(
     end: str,
     format_argument: Callable[[object], str],
 ) -> None:
-    """Write a `print` call as one console entry, whatever its `end`, as STATEK does (behaviour 3).
+    """Write a `print` call as one console entry, regardless of `end`, as STATEK does (behaviour 3).
 
     Raises AttributeError if `sep` is None, and TypeError if `end` is None, although Python's `print` accepts both.
     """
@@ -167,7 +171,7 @@ def write_line(
 
 
 class Host(Protocol):
-    """The interface that a runtime offers its jobs."""
+    """A runtime's interface for its jobs."""
 
     trace: Trace
     profile: Profile
@@ -176,7 +180,7 @@ class Host(Protocol):
     default_difficulty: str
     categories: Callable[[], Categories]
     why_not: Callable[[object], str | None] | None
-    """A function that returns why the runtime's store cannot store a value, or None for a storable value.
+    """A function that returns why the runtime's store cannot store a value, or None if it can.
 
     The attribute is None if the runtime has no store.
     """
@@ -196,7 +200,7 @@ class Host(Protocol):
         """Return the names of all tools that `job` can call."""
 
     def tool_returned(self, job: Any, name: str) -> None:
-        """Record that `job`'s tool `name` has done its work, before its result is used."""
+        """Record that the tool `name`, called by `job`, has done its work; called before the result is used."""
 
     def finish(self, job: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Return the result of `job`'s async tool; virtual time passes until it finishes."""
@@ -212,7 +216,7 @@ class Host(Protocol):
 
 
 class CurrentJob(Protocol):
-    """The part of a job that tools and error handlers use; `runtime.jobs.job.Job` implements it."""
+    """The job interface that tools and error handlers use; implemented by `runtime.jobs.job.Job`."""
 
     host: Host
     id: str

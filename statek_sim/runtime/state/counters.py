@@ -1,12 +1,12 @@
 """A job's counters: turns, exceptions and model usage.
 
-A console error counts for the last item that ran code or tools when the error was written; a tool error
-counts for the item with the call. Only errors in LLM turns count. A turn without errors resets the streak,
-and a turn with any number of errors increases it by one. `TurnCounters` keeps running counts, so reading them
-takes constant time.
+A console error counts for the latest item that had run code or tools when the error was written. A tool error
+counts for the item that contains the call. Only errors in LLM turns count. A turn without errors resets the
+streak, and a turn with any number of errors increases it by one. `TurnCounters` keeps running counts, so
+reading them takes constant time.
 
-Up to 1.2.6, STATEK stored errors by console position, and counted every turn that began at such a position;
-`PositionCounters` counts the same way.
+Up to 1.2.6, STATEK stored errors by console position, and counted every turn that began at such a position.
+`PositionCounters` does the same.
 
 Source: "Harness Policies", What the Limits Mean; behaviour 4.4, 5.
 """
@@ -23,7 +23,7 @@ from statek_sim.usage.token_usage import TurnUsage, approx_tokens
 
 
 class TurnCounters:
-    """One job's turns, exceptions and longest streak of failing turns."""
+    """Counts a job's turns, exceptions and longest streak of failing turns."""
 
     __slots__ = ("_closed", "_current", "_item", "_longest", "_streak", "_turns")
 
@@ -36,7 +36,7 @@ class TurnCounters:
         self._item: ExecutionItem | None = None
 
     def open(self, item: ExecutionItem) -> None:
-        """Begin to count errors for `item`; if it is an LLM turn, the previous turn's count becomes final."""
+        """Begin counting errors for `item`. If `item` is an LLM turn, the previous turn's count becomes final."""
         self._item = item
         if isinstance(item, LLM_LogItem):
             self._close()
@@ -75,7 +75,10 @@ class TurnCounters:
 
 
 class PositionCounters:
-    """The counters up to 1.2.6: turns that began at the same console position share its errors, which count once."""
+    """The counters up to 1.2.6.
+
+    Turns that began at the same console position share that position's errors, which count once.
+    """
 
     __slots__ = ("_items", "_positions")
 
@@ -132,7 +135,7 @@ _MEMBERS: Final = (
 
 
 class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
-    """A job's running totals, and the figures for each turn. Sizes are in bytes."""
+    """A job's running totals and per-turn figures. Sizes are in bytes."""
 
     __slots__ = (
         "total_bytes_received",
@@ -171,11 +174,11 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def total_cost(self) -> float | None:
-        """The cost reported by the provider; jobs in an application use prices instead."""
+        """The cost reported by the provider. In applications, the cost is computed from prices instead."""
         return self.total_reported_cost
 
     def add(self, turn: TurnUsage) -> None:
-        """Add one answered LLM call; failed calls are never added (behaviour 5)."""
+        """Add an answered LLM call; failed calls are never added (behaviour 5)."""
         self.total_bytes_sent += turn.bytes_sent
         self.total_bytes_received += turn.bytes_received
         self.total_measured_tokens += turn.measured_prompt + turn.measured_completion

@@ -20,18 +20,18 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """A handler and the context it is called with; it runs at most once per job that holds it."""
+    """A handler and the context it is called with. A handler runs at most once for each job that holds it."""
 
     error_handler: Callable[..., object]
     context: object
 
     @property
     def name(self) -> str:
-        """The handler's function name."""
+        """The name of the handler function."""
         return getattr(self.error_handler, "__name__", type(self.error_handler).__name__)
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
-        """Run the handler; return any exception it raised instead of propagating it ("Error Handling")."""
+        """Run the handler. An exception that it raises is returned instead of propagated ("Error Handling")."""
         # As in STATEK, the decorator suppresses exceptions; call the decorated function to get them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
@@ -64,7 +64,7 @@ def is_valid_error_handler(candidate: Any) -> bool:
     """Return whether `candidate` follows the handler protocol of "Error Handling".
 
     It must be decorated with `@error_handler`, have a name that starts with `_`, and take exactly two
-    parameters, the second of which is optional.
+    parameters, the second being optional.
     """
     return handler_problem(candidate) is None
 
@@ -108,7 +108,7 @@ class HandlerList:
         return self._handlers[index]
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register a handler with its context in stored form; raises the store's error for a refused context."""
+        """Register a handler with its context in stored form; raises the store's error for a rejected context."""
         handler = ErrorHandler(error_handler, self._stored(context))
         self._handlers.append(handler)
         host = self._job.host
@@ -125,7 +125,7 @@ class HandlerList:
         return found.value
 
     def copy_from(self, other: HandlerList) -> None:
-        """Add another job's current handlers; handlers it registers later are not added."""
+        """Add another job's current handlers; handlers that the other job registers later are not added."""
         self._handlers.extend(other)
 
     def notify(self, error: BaseException | None) -> None:
@@ -158,7 +158,8 @@ class HandlerList:
             entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            # STATEK stores the input in a tuple with the adapter, so the store refuses a lambda with another message.
+            # STATEK stores the input in a tuple with the adapter, so the store rejects a lambda with a
+            # different message.
             _, kept = self._stored((adapter, context))
             self.add(LatestInput(adapter), kept)
 

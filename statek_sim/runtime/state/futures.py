@@ -1,8 +1,8 @@
 """Durable waiting: signals, futures and temporal functions ("Jobs", Suspended Jobs).
 
-A temporal function returns a `FutureResult`. Reading its value before it is ready raises `FutureError`, which
-suspends the job. STATEK polls every waiting job. Here, a future whose `deps` are signals is only rechecked
-after one of them has fired, and only futures with unknown dependencies are polled.
+A temporal function returns a `FutureResult`. Reading the value before it is ready raises `FutureError`, which
+suspends the job. STATEK polls every waiting job. Here, a future whose `deps` are signals is only checked
+again after one of them has fired; only futures with unknown dependencies are polled.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class Signal:
-    """Notifies its listeners, in registration order, when code calls `fire` after a change.
+    """Notifies listeners in registration order when code calls `fire` after a change.
 
-    `listen` and `fire` cost the same however many jobs are waiting for other signals.
+    The cost of `listen` and `fire` does not depend on how many jobs are waiting for other signals.
     """
 
     __slots__ = ("_listeners",)
@@ -52,7 +52,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HandlerTarget(Protocol):
-    """The part of a job that a deferred error handler needs."""
+    """The job interface that a deferred error handler uses."""
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register `error_handler` with `context`."""
@@ -61,11 +61,11 @@ class HandlerTarget(Protocol):
 class FutureError(Exception):
     """Raised when a future's value is not available yet.
 
-    `instr_num` is where to continue; STATEK adds it while the error propagates.
+    `instr_num` is the statement at which to continue; STATEK adds it while the error propagates.
     """
 
     def __init__(self, future_result: FutureResult, instr_num: object = None) -> None:
-        # Agents see `str(error)`: the statement number is in it only if it was given here.
+        # Agents see `str(error)`, which contains the statement number only if it was given here.
         super().__init__(*((future_result,) if instr_num is None else (future_result, instr_num)))
         self.future_result = future_result
         self.instr_num = instr_num
@@ -91,7 +91,7 @@ class FutureResult(metaclass=NamedAsInC):
     """
 
     equals_others_of_its_tool = True
-    """Whether the store treats all futures from one tool as equal; see `__eq__`."""
+    """Whether the store treats all futures from the same tool as equal; see `__eq__`."""
 
     def __init__(self, deps: object = None, state_num: int = 0) -> None:
         self.deps = deps
@@ -128,7 +128,7 @@ class FutureResult(metaclass=NamedAsInC):
         return object_text(self)
 
     def __repr__(self) -> str:
-        # That of a dataclass, in the text of a FutureError with a message; without the addresses of its functions.
+        # A dataclass's `repr`, used in a FutureError with a message, but without the functions' addresses.
         if current_access() != FULL:
             raise denied("__class__")
         kind = type(self).__name__
@@ -138,12 +138,12 @@ class FutureResult(metaclass=NamedAsInC):
         return f"{kind}({_ADDRESS.sub(' at 0x...', members)})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare as STATEK does, whose futures are dataclasses: members added by a subclass are ignored.
+        """Compare as in STATEK, where futures are dataclasses: members added by a subclass are ignored.
 
-        So two members of one tuple are equal, as are two awaited tasks: a name that held one keeps it when
-        the other is assigned (checked with 1.2.5 to 1.4.2). For agent code, the store refuses the first
-        attribute that a dataclass comparison needs: `approved() == "yes"`, compared directly rather than
-        through a name, raises AttributeError for any value.
+        Therefore, two elements of one tuple are equal, as are two awaited tasks: a name that is bound to one
+        keeps it when the other is assigned (checked with 1.2.5 to 1.4.2). For agent code, the store denies
+        access to the first attribute that a dataclass comparison reads: `approved() == "yes"`, compared
+        directly rather than through a name, raises AttributeError for any value.
         """
         if current_access() != FULL:
             raise denied("__class__")
@@ -165,7 +165,7 @@ class FutureResult(metaclass=NamedAsInC):
 
     @property
     def stored_deps(self) -> object:
-        """The dependencies that STATEK stores with the future; None if they are signals here."""
+        """The dependencies that STATEK stores with the future; None if the dependencies are signals here."""
         return None if self.signals() is not None else self.deps
 
     def set_complement_functions(
@@ -186,7 +186,7 @@ class FutureResult(metaclass=NamedAsInC):
     @property
     def value(self) -> object:
         """The value; raises `FutureError` if it is not available yet."""
-        # Without a @temporal function there is none, and Python's error is STATEK's.
+        # Without a @temporal function there is none; the error is Python's, as in STATEK.
         result = cast("Callable[[Any], object]", self.__fetch_result)(self)
         handler, job = self.__pending_error_handler, self.__pending_error_handler_job
         if handler is not None and job is not None:
@@ -196,9 +196,10 @@ class FutureResult(metaclass=NamedAsInC):
 
     @property
     def value_for_code(self) -> object:
-        """The value for agent code; raises AttributeError for None, because the store treats it as no value.
+        """The value for agent code; raises AttributeError for None, which the store treats as no value.
 
-        This also applies to the futures combined in this one (behaviour 7.3, checked with 1.2.7 and 1.4.2).
+        This also applies to each of the futures that a combined future contains (behaviour 7.3, checked with
+        1.2.7 and 1.4.2).
         """
         before = _READ_BY_CODE.set(True)
         try:
@@ -211,7 +212,7 @@ class FutureResult(metaclass=NamedAsInC):
         return cast("Callable[[Any], bool]", self.__check_condition)(self)
 
     def signals(self) -> tuple[Signal, ...] | None:
-        """Return the signals that can make this future ready, or None if they are unknown."""
+        """Return the signals after which this future may be ready, or None if they are unknown."""
         return signals_of(self.deps)
 
     def __iter__(self) -> Iterator[FutureElement]:
@@ -223,7 +224,7 @@ class FutureResult(metaclass=NamedAsInC):
 
 
 _HERE_ONLY: Final = frozenset({"equals_others_of_its_tool", "signals", "stored_deps", "value_for_code"})
-"""Attributes of futures here that STATEK's futures do not have."""
+"""Attributes that this package's futures have, but STATEK's do not."""
 
 
 setattr(FutureResult.__str__, STORES_OWN, True)
@@ -248,7 +249,7 @@ def _readable(value: object) -> object:
 
 
 class FutureElement(FutureResult):
-    """One element of a tuple-typed future, from `a, b = future`."""
+    """An element of a tuple-typed future, as in `a, b = future`."""
 
     def __init__(self, parent: FutureResult, index: int) -> None:
         super().__init__(parent.deps, parent.state_num)
@@ -329,10 +330,10 @@ def temporal(
     condition: Callable[[Any], bool] | None = None,
     extends: Callable[..., object] | None = None,
 ) -> Callable[[F], F]:
-    """Mark a function as temporal: futures it returns get `complement` and `condition`.
+    """Mark a function as temporal: the futures it returns get `complement` and `condition`.
 
-    `condition(future)` returns whether the value is available. It must not raise: an exception ends the
-    worker. `complement(future)` returns the value. Until it is available, `complement` raises
+    `condition(future)` returns whether the value is available. It must not raise an exception, which would
+    end the worker. `complement(future)` returns the value. Until the value is available, `complement` raises
     `FutureError(future)`, and the job that reads the value waits. Any other exception is raised in the code
     that reads the value.
 
@@ -401,8 +402,8 @@ def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
     for future in combined.futures:
         if not future.check_condition():
             raise FutureError(combined)
-        # Read each value before checking the next, so that failed or unreadable ones are reported although others are
-        # not ready.
+        # Read each value before checking the next, so that failed or unreadable values are reported although
+        # others are not ready.
         found.append(future.value)
     return tuple(found)
 

@@ -1,8 +1,9 @@
 """A job's Python workspace, and the names that jobs share ("Jobs", The Python Workspace).
 
 `init_shared_context` binds shared names; their contexts are the application's stored objects
-(`statek_sim.shim.shared_context`). Code reads a shared name like its own variables, before tools and
-builtins, but cannot bind or delete it; functions and `python_cli` do not see it (observed with STATEK 1.4.2).
+(`statek_sim.shim.shared_context`). Code can read shared names like its own variables (they precede tools and
+builtins), but cannot bind or delete them. Functions and `python_cli` do not see shared names (observed with
+STATEK 1.4.2).
 
 This module also limits the data that a job keeps across blocks.
 """
@@ -25,7 +26,7 @@ from statek_sim.sandbox.llm_repr import StoredCollection
 
 
 class ErrorKind(StrEnum):
-    """The source of a console error."""
+    """Where a console error comes from."""
 
     EXECUTION = "EXECUTION"
     HARNESS = "HARNESS"
@@ -36,7 +37,7 @@ class ErrorKind(StrEnum):
 @recorded("kind", "message")
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An error on the console; from 1.2.7 on, only EXECUTION errors count towards the harness limits."""
+    """An error on the console. Since 1.2.7, only EXECUTION errors count towards the harness limits."""
 
     kind: ErrorKind
     message: str
@@ -46,7 +47,7 @@ PERMANENT: Final = "_PERM_CTX"
 """The job variable in which `perm_ctx_set` stores names."""
 
 Pushed = str | list["Pushed"]
-"""The messages pushed at a console position: a message, or `[earlier messages, next message]`."""
+"""The messages pushed at a console position: a single message, or `[earlier messages, next message]`."""
 
 
 @dataclass(slots=True)
@@ -54,10 +55,10 @@ class PyEnv(StoredObject):
     """What agent code can see, and the results of running it.
 
     `console`, `exceptions` and `push_log` are the runtime's `lines`, `errors` and `pushed`, or None while
-    empty. `errors` is keyed by console entry (up to 1.2.6: plain strings, keyed by the console position of
-    the chat log's newest item), `pushed` by the console's length when the message arrived. `stores` is
-    whether dbzero's rules apply, and `in_block` whether a block is running; its bindings appear in
-    `local_state` when it ends.
+    empty. `errors` is keyed by console entry. (Up to 1.2.6, it contains plain strings, keyed by the console
+    position of the chat log's newest item.) `pushed` is keyed by the console's length when the message
+    arrived. `stores` is whether dbzero's rules apply. `in_block` is whether a block is running; the block's
+    bindings appear in `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -87,17 +88,17 @@ class PyEnv(StoredObject):
 
     @property
     def console(self) -> list[str]:
-        """The output, one string per entry; None before the first."""
+        """The output, one string per entry; None before the first entry."""
         return self.lines or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def exceptions(self) -> dict[int, Error | str]:
-        """Console errors by position; None before the first."""
+        """Console errors, keyed by position; None before the first error."""
         return self.errors or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def push_log(self) -> dict[int, Pushed]:
-        """Pushed messages by console position; None before the first."""
+        """Pushed messages, keyed by console position; None before the first message."""
         return self.pushed or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
@@ -106,16 +107,16 @@ class PyEnv(StoredObject):
         return (self.local_state or {}).get(PERMANENT)
 
     def push(self, position: int, message: str) -> None:
-        """Add a pushed message; a second one at the same position is paired with the first.
+        """Add a pushed message; a second message at the same position is paired with the first.
 
-        The model then sees the pair printed as a Python list, because STATEK's history does not recognize its
+        The model sees the pair printed as a Python list, because STATEK's history does not recognize its
         durable lists as `list`s (checked with 1.2.7 and 1.4.2).
         """
         existing = self.pushed.get(position)
         self.pushed[position] = message if existing is None else [existing, message]
 
     def update_locals(self, **values: object) -> None:
-        """Bind names in the workspace; under dbzero's rules, raises its error for a refused value."""
+        """Bind names in the workspace. If dbzero's rules apply, a rejected value raises dbzero's error."""
         if not self.stores:
             self.local_state.update(values)
             return
@@ -165,7 +166,7 @@ class KnownCategories:
 
 
 def category_name(category: Any) -> str | None:
-    """Return the name of a category, given as an object or string, in upper case; None for any other value."""
+    """Return the upper-case name of a category, given as an object or a string; None for any other value."""
     name = getattr(category, "name", category)
     return name.upper() if isinstance(name, str) else None
 
@@ -204,7 +205,7 @@ def print_category(
     shared: SharedNames | None,
     write: Callable[[str], None],
 ) -> None:
-    """Write a line for each shared name in a category; with `kinds`, only for values of these types.
+    """Write a line for each shared name in a category. If `kinds` is given, only values of these types are included.
 
     Raises ValueError for an unknown category, and TypeError if `kinds` contains anything but types.
     """
@@ -227,18 +228,18 @@ def _fitting(category: Any, kinds: tuple[type, ...], shared: SharedNames | None)
 
 
 STEPS_KEPT: Final = 4
-"""Limit on the data that a job keeps, as a multiple of one block's allocation limit."""
+"""Maximum size of the data that a job keeps, as a multiple of the allocation limit for one block."""
 
 _OBJECT: Final = 56
 _WIDE: Final = 4
 _SEQUENCES: Final = (list, tuple, set, frozenset, deque)
 
-# A job keeps any values that its code has created.
+# A job may keep any values that its code has created.
 Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the budget if a job's variables contain too much data."""
+    """Stop the budget if a job's variables hold too much data."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
@@ -248,9 +249,10 @@ def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
 
 
 def weight(names: Mapping[str, Value], limit: int) -> int:
-    """Return the estimated size of the values in `names` in bytes; once it exceeds `limit`, the rest is not counted.
+    """Return the estimated size in bytes of the values in `names`.
 
-    Each object counts once. The estimate is the same on every machine.
+    Counting stops once the size exceeds `limit`. Each object counts once. The estimate is the same on every
+    machine.
     """
     total = 0
     met: set[int] = set()

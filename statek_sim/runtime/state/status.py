@@ -22,10 +22,10 @@ class JobStatus(StrEnum):
 TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
     # A job without warmup goes straight to STARTED.
     JobStatus.READY: frozenset({JobStatus.WARMING_UP, JobStatus.STARTED, JobStatus.DONE}),
-    # A wait in warmup keeps WARMING_UP (behaviour 7.2); a failure ends the job.
+    # A job that waits in warmup stays WARMING_UP (behaviour 7.2); a failure ends the job.
     JobStatus.WARMING_UP: frozenset({JobStatus.STARTED, JobStatus.DONE}),
     JobStatus.STARTED: frozenset({JobStatus.SUSPENDED, JobStatus.DONE}),
-    # SUSPENDED to DONE, because the harness or a crash can end a waiting job.
+    # SUSPENDED can change to DONE, because the harness or a crash can end a waiting job.
     JobStatus.SUSPENDED: frozenset({JobStatus.STARTED, JobStatus.DONE}),
     # DONE is not final, because a message or a notification starts the next unit of work.
     JobStatus.DONE: frozenset({JobStatus.STARTED}),
@@ -34,7 +34,7 @@ TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
 
 
 def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
-    """Return `target` if `TRANSITIONS` allows it after `current`; otherwise raise `TransitionError`."""
+    """Return `target` if `TRANSITIONS` allows the change from `current`; otherwise raise `TransitionError`."""
     if target not in TRANSITIONS[current]:
         options = ", ".join(sorted(TRANSITIONS[current])) or "nothing"
         raise TransitionError(
@@ -48,11 +48,11 @@ class Contained(Exception):
 
 
 class Escaped(Exception):
-    """Raised where STATEK's worker fails to record an error: the job stays unchanged, and its step is repeated."""
+    """Raised where STATEK's worker fails to record an error; the job stays unchanged, and its step is repeated."""
 
 
 class Unlogged(Exception):
-    """Raised if the store refuses a tool call's result; the job crashes with `error`, the store's error."""
+    """Raised if the store rejects a tool call's result. The job crashes with `error`, the store's error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

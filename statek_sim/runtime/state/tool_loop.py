@@ -1,6 +1,6 @@
 """The event loop for async tools in virtual time.
 
-The loop never runs by itself: the scheduler runs its ready callbacks, and puts its timers on the agenda. If a
+The loop never runs on its own: the scheduler runs its ready callbacks and puts its timers on the agenda. If a
 test calls an async tool outside a run, `run_virtual` runs it to completion immediately: `asyncio.sleep(60)`
 takes no real time.
 """
@@ -48,7 +48,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._plan = plan
         self._unfinished: set[asyncio.Task[Any]] = set()
         self.dead = False
-        """Whether the worker process died; then the loop does not even run ready callbacks."""
+        """Whether the worker process died. If so, the loop does not even run ready callbacks."""
 
     def __del__(self) -> None:
         """Do nothing, because there are no sockets to close."""
@@ -73,20 +73,20 @@ class ToolLoop(asyncio.BaseEventLoop):
         """Do nothing, because the scheduler skips cancelled timers."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Return a new task for a tool's coroutine, which runs in a copy of the current context."""
+        """Return a new task that runs a tool's coroutine in a copy of the current context."""
         return self.create_task(coroutine)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Return a new task; the loop keeps a reference to it until it has finished."""
+        """Return a new task, which the loop keeps a reference to until the task has finished."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        # The death of the process is not an error of the tool.
+        # The process's death is not the tool's error.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Return a future that never completes, because threads are not simulated; awaiting it is an error."""
+        """Return a future that never completes, because threads are not simulated. Awaiting it is an error."""
         return self.create_future()
 
     def fire(self, timer: asyncio.TimerHandle) -> None:
@@ -169,7 +169,7 @@ def running_loop(loop: ToolLoop | None) -> Iterator[None]:
 
 
 def in_event_loop() -> bool:
-    """Return whether an event loop of asyncio is running."""
+    """Return whether an asyncio event loop is running."""
     return asyncio._get_running_loop() is not None
 
 

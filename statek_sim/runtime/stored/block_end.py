@@ -1,11 +1,9 @@
 """Stores a job's variables when a block ends, as STATEK does, and reports losses as remarks.
 
 STATEK writes existing names in store order, then the names that the block bound (or deleted and bound again)
-in the block's order. It stops at the first refused value, so all later values are silently lost (behaviour
-3).
-
-Under profiles without dbzero's collections, `predict_refusals` predicts from the code which operations STATEK
-would refuse.
+in the block's order. It stops at the first rejected value, so all later values are silently lost (behaviour
+3). Under profiles without dbzero's collections, `predict_refusals` predicts from the code which operations
+would fail in STATEK.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 ALIKE: Final = "equals_others_of_its_tool"
-"""Name of the attribute that marks futures, because STATEK may treat two different futures as equal."""
+"""Name of the attribute that marks futures, two of which may be equal in STATEK although they differ."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps its old value or stays unbound. `changed`: dbzero reads back a different value.
@@ -43,7 +41,7 @@ class Remark:
 
 
 def took_for_equal(name: str, old: object, value: object) -> Remark:
-    """Return the remark for a name whose new value STATEK does not write, because it equals the old value."""
+    """Return the remark for a name whose new value STATEK does not write because it equals the old value."""
     if isinstance(old, List) and isinstance(value, List):
         why = "dbzero's != returns False for two lists of different lengths, so STATEK keeps the old one"
         return Remark(name, "lost", f"its new value was not written: {why}")
@@ -67,7 +65,7 @@ def remark_of(name: str, found: Kept) -> Remark | None:
 
 
 def refused_because(error: Exception) -> str:
-    """Describe why dbzero refused or damaged a value, based on its error."""
+    """Describe why dbzero rejected or damaged a value, based on dbzero's error."""
     text = str(error).strip()
     head, _, kind = text.partition("Type unsupported by dbzero: ")
     if not head and kind:
@@ -82,19 +80,19 @@ def refused_because(error: Exception) -> str:
         return "dbzero cannot hash this kind of key, nor negative integers"
     if "Lambda" in text or "function attributes" in text:
         return "a function or lambda written by the model cannot be stored by dbzero"
-    return f"dbzero refuses it: {text}"
+    return f"rejected by dbzero: {text}"
 
 
 def written_after(name: str, culprit: str) -> Remark:
-    """Return the remark for a name that is lost because STATEK writes it after `culprit`, whose value is refused."""
+    """Return the remark for a name that is lost because STATEK writes it after `culprit`, whose value is rejected."""
     return Remark(
-        name, "lost", f"STATEK writes it after `{culprit}`, which dbzero refused, so it was never written"
+        name, "lost", f"STATEK writes it after `{culprit}`, which dbzero rejected, so it was never written"
     )
 
 
 @dataclass(slots=True)
 class StoredVariables:
-    """The result of storing variables: their stored forms, remarks, and the error that STATEK finally raises."""
+    """The result of storing variables: the stored forms, the remarks, and the error that STATEK finally raises."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)
@@ -102,7 +100,7 @@ class StoredVariables:
 
 
 def store_variables(before: Mapping[str, object], after: Mapping[str, object]) -> StoredVariables:
-    """Store the variables `after` a block, given those `before`, and return the result; may raise `StoreKills`."""
+    """Store the variables `after` a block, given those `before` it, and return the result; may raise `StoreKills`."""
     names = dict(before)
     result = StoredVariables(names)
     pending = list(_written(before, after, result.remarks))
@@ -185,11 +183,11 @@ _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set
 
 
 def predict_refusals(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
-    """Return remarks for operations in `source` that dbzero would refuse for the values in `before`.
+    """Return remarks for operations in `source` that would fail or be lost in STATEK for the values in `before`.
 
-    These are calls to methods that dbzero's collections lack, and `+=` with a list, whose result is lost in
-    STATEK. Names that the code rebinds, other operators, and functions are not covered; use a release's
-    profile to find them.
+    These are calls to methods that dbzero's collections lack, and `+=` with a list, whose result is lost.
+    Names that the code rebinds, other operators, and functions are not covered; use a release's profile for
+    these.
     """
     kept = tuple(
         (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source

@@ -1,14 +1,14 @@
 """dbzero's collections, and the conversion of values to stored form (observed with dbzero 0.7.0).
 
-`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations
+`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations,
 and raise dbzero's errors for all others. Some results are odd: two `List`s of different lengths are neither
 equal nor unequal, and a non-empty `Dict` is not equal to itself. Operators that end the process in dbzero
 raise `StoreKills` here. A plain collection is copied when put into a stored collection; a stored collection
 is shared.
 
-Three operations depend on memory addresses in dbzero, or on very rare keys, and raise `NotReproduced` here:
-intersecting sets with members other than small integers, changing a dict or set while looping over it, and
-using integers beyond 64 bits as keys.
+Three operations raise `NotReproduced` here, because in dbzero they depend on memory addresses or involve very
+rare keys: intersecting sets with elements other than small integers, changing a dict or set while iterating
+over it, and using integers beyond 64 bits as keys.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
 _SMALL: Final = range(257)
-"""Integers for which CPython keeps exactly one object, with addresses in ascending order."""
+"""Integers for which CPython keeps a single object each, at ascending addresses."""
 _NO_HASH: Final = 2**64
 """The smallest integer that dbzero cannot hash; it cannot hash negative integers either."""
 _MOST_NESTING: Final = 200
 _MANY_COPIED: Final = 10_000
-"""Number of copied collections after which the total item count is checked."""
+"""Number of copied collections after which the total number of items is checked."""
 
 
 class StoreKills(BaseException):
@@ -66,7 +66,10 @@ class StoreKills(BaseException):
 
 
 class NotReproduced(StoreKills):
-    """Raised where dbzero's result is unpredictable. The message names the operation, and often an alternative."""
+    """Raised where dbzero's result is unpredictable.
+
+    The message names the operation and often suggests an alternative.
+    """
 
     change = "refused"
 
@@ -81,15 +84,15 @@ class Kept(NamedTuple):
     value: Value
     error: Exception | None
     changes: str = ""
-    """How dbzero changes the value without raising an error, in words; empty if it does not."""
+    """A description of how dbzero changes the value without raising an error; empty if it does not."""
 
 
 NOTHING: Final = object()
-"""Placeholder for a value that the store refused; the old value remains."""
+"""Placeholder for a value that the store rejected; the old value remains."""
 
 
 class Damage(list[Exception]):
-    """Collects the errors for damaged parts while the rest of a value is stored."""
+    """Collects errors for damaged parts of a value while the other parts are stored."""
 
     changes = ""
     copied = 0
@@ -104,7 +107,10 @@ class Damage(list[Exception]):
 
 
 def kept(value: Value) -> Kept:
-    """Return the stored form of `value` with its error. Raises `StoreKills` for a value that ends dbzero's process."""
+    """Return the stored form of `value`, with its error.
+
+    Raises `StoreKills` for a value that ends dbzero's process.
+    """
     late = Damage()
     try:
         found = _convert(value, late, 0)
@@ -114,7 +120,7 @@ def kept(value: Value) -> Kept:
 
 
 def inside(value: Value) -> Value:
-    """Return the stored form of `value`; raises dbzero's error for a refused or damaged value."""
+    """Return the stored form of `value`; raises dbzero's error for a rejected or damaged value."""
     found = kept(value)
     if found.error is not None:
         raise found.error
@@ -122,9 +128,9 @@ def inside(value: Value) -> Value:
 
 
 def put(value: Value, place: Callable[[Value], object]) -> None:
-    """Call `place` with the stored form of `value`, then raise dbzero's error for a refused or damaged value.
+    """Call `place` with the stored form of `value`, then raise dbzero's error for a rejected or damaged value.
 
-    As in dbzero, a damaged value is stored before its error is raised; a refused value is not stored.
+    As in dbzero, a damaged value is stored before its error is raised, and a rejected value is not stored.
     """
     found = kept(value)
     if found.value is not NOTHING:
@@ -190,7 +196,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
 
 
 def _count_copy(value: Value, late: Damage, depth: int) -> None:
-    """Count a copied collection; raise `StoreKills` if the outermost collection has too many items in total."""
+    """Count a copied collection. Raise `StoreKills` if the outermost collection has too many items in total."""
     if depth == 1:
         late.whole, late.copied = value, 0
     late.copied += 1
@@ -222,7 +228,7 @@ def _decimal(value: Decimal, late: Damage) -> Decimal:
 
 def _function(value: FunctionType) -> FunctionType:
     if value.__module__ is None:
-        # A function of model-written code, which has no module.
+        # A function from model-written code, which has no module.
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<lambda>" in value.__qualname__:
         raise RuntimeError("Lambda functions are not allowed as CALLABLE members\n")
@@ -241,13 +247,13 @@ def _class(value: type, late: Damage) -> type:
         return loaded(value)
     except RuntimeError:
         late.changes = (
-            late.changes or "dbzero finds no class with that name when reading it, which crashes the job"
+            late.changes or "when reading it, dbzero finds no class with that name, which crashes the job"
         )
         return value
 
 
 def unstorable(text: str) -> UnicodeEncodeError | None:
-    """Return the error for a string with a lone surrogate, which dbzero does not store; None for any other string."""
+    """Return the error for a string with a lone surrogate, which dbzero does not store, otherwise None."""
     if not text.isascii():
         try:
             text.encode()
@@ -269,7 +275,7 @@ def _out_of_range(function: str, line: int, index: int) -> IndexError:
 
 
 def _as_dbzeros(name: str) -> Callable[[type], type]:
-    """Decorate a collection class: set its name in dbzero's errors, and make its methods look built-in."""
+    """Decorate a collection class: set the class's name in dbzero's errors, and make the methods look built-in."""
 
     def named(kind: type) -> type:
         kind.__name__ = kind.__qualname__ = name
@@ -283,7 +289,7 @@ def _as_dbzeros(name: str) -> Callable[[type], type]:
 
 
 class _Bound:
-    """A collection's bound method, whose type is named `builtin_function_or_method` in Python's errors."""
+    """A collection's bound method; in Python's errors, its type is named `builtin_function_or_method`."""
 
     __slots__ = ("_function", "_owner")
 
@@ -312,7 +318,7 @@ _Bound.__module__ = "builtins"
 
 
 class _Method:
-    """Descriptor for a collection method; it returns a `_Bound` for an instance."""
+    """Descriptor for a collection method; accessed on an instance, it returns a `_Bound`."""
 
     __slots__ = ("_function",)
 
@@ -433,7 +439,7 @@ class List(_Sequence):
         return joined
 
     def __radd__(self, other: Value) -> NoReturn:
-        # For a plain list the result is sometimes a meaningless error; the process is corrupted from then on.
+        # For a plain list, the result is sometimes a meaningless error; after that, the process is corrupted.
         raise StoreKills(f"a {type(other).__name__} was the left operand of + with a stored list")
 
     def __mul__(self, times: Value) -> List:
@@ -449,10 +455,10 @@ class List(_Sequence):
         put(_only(items, "append() takes exactly one argument"), self._items.append)
 
     def extend(self, *items: Value) -> None:
-        """Add several items; those before a refused one are added."""
+        """Add several items. If one is rejected, the items before it are still added."""
         added = _only(items, "extend() takes one argument.")
         if added is self and self._items:
-            raise StoreKills("a stored list was extended by itself, which never ends")
+            raise StoreKills("a stored list was extended by itself, which never finishes")
         try:
             found = iter(added)
         except TypeError:
@@ -463,7 +469,7 @@ class List(_Sequence):
         late.come_up()
 
     def pop(self, *places: Value) -> Value:
-        """Remove and return an item; popping from an empty list, or with a negative index, is an IndexError."""
+        """Remove and return an item; raises IndexError for an empty list or a negative index."""
         if len(places) > 1:
             raise TypeError("pop() takes zero or one argument.")
         index = places[0] if places else len(self._items) - 1
@@ -475,7 +481,7 @@ class List(_Sequence):
         if index == len(self._items) - 1:
             self._items.pop()
             return found
-        # The last item replaces the removed one.
+        # The last item takes the place of the removed item.
         self._items[index] = self._items.pop()
         return found
 
@@ -488,7 +494,7 @@ class List(_Sequence):
         return List._of(list(self._items))
 
     def remove(self, *items: Value) -> None:
-        """Remove an object at its first position; the last item replaces it."""
+        """Remove the first occurrence of an object; the last item takes its place."""
         self._items[self._place_of(_only(items, "remove() takes one argument."))] = self._items[-1]
         self._items.pop()
 
@@ -523,7 +529,7 @@ class Tuple(_Sequence):
 
 
 class _View:
-    """The keys, values or entries of a Dict, which can only be counted and iterated."""
+    """The keys, values or entries of a Dict; supports only `len` and iteration."""
 
     __slots__ = ("_entries", "_pick")
 
@@ -550,7 +556,7 @@ _as_dbzeros("Dict")(_View)
 
 @_as_dbzeros("Dict")
 class Dict(_Collection):
-    """dbzero's dict: its entries are in the order of their keys' hashes."""
+    """dbzero's dict, whose entries are ordered by the hashes of their keys."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
@@ -564,7 +570,7 @@ class Dict(_Collection):
         self.update(items, **more)
 
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
-        """Add an entry; one with an unhashable key is skipped, but later ones are still added."""
+        """Add an entry. An entry with an unhashable key is skipped, but later entries are still added."""
         if _is_beyond(key):
             late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
             return
@@ -628,7 +634,7 @@ class Dict(_Collection):
         return key_and_default[1] if len(key_and_default) > 1 else None
 
     def pop(self, *key_and_default: Value) -> Value:
-        """Remove and return an item; for a missing one return the default, or raise KeyError."""
+        """Remove and return an item. If it is missing, return the default, or raise KeyError."""
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
         key = key_and_default[0]
@@ -645,9 +651,9 @@ class Dict(_Collection):
         return read(self._items.pop(_looked_up(key))[1])
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
-        """Return the item, set to `default` if there was none."""
+        """Return the item, which is set to `default` if it was missing."""
         if not (_is_beyond(key) or _has_hash(key)):
-            # dbzero frees the item too often, which ends the process at once or soon after.
+            # dbzero frees the item too often, which ends the process immediately or soon after.
             raise StoreKills("setdefault() of a stored dict was called with an unhashable key")
         if _has_hash(key) and key not in self:
             self[key] = default
@@ -681,23 +687,23 @@ class Dict(_Collection):
         return _View(self, lambda key, _: read(key))
 
     def values(self) -> _View:
-        """Return the items in the order of their keys."""
+        """Return the items, in key order."""
         return _View(self, lambda _, item: read(item))
 
     def items(self) -> _View:
-        """Return pairs of key and item."""
+        """Return `(key, item)` pairs."""
         return _View(self, lambda key, item: (read(key), read(item)))
 
 
 def _equal(found: Value, item: Value) -> bool:
-    """Return whether a stored item is identical or equal to `item`; a `Dict` does not even equal itself."""
+    """Return whether a stored item is identical or equal to `item`; a `Dict` is not even equal to itself."""
     return same(found, item) or bool(found == item)
 
 
 def _looked_up_plain(key: Value) -> Value:
     """Return the key to look up; raises RuntimeError for a type that dbzero cannot store.
 
-    A function is never found, because dbzero reads it as a new object each time.
+    A function is never found, because dbzero returns a new object for each read.
     """
     _refuse_unsupported(key)
     return object() if isinstance(key, FunctionType) else _plain_key(key)
@@ -750,7 +756,7 @@ _TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
 
 @_as_dbzeros("Set")
 class _Members(_Collection):
-    """Base class of `Set`: membership, and comparison with other sets."""
+    """Base class of `Set`: membership tests, and comparisons with other sets."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
@@ -763,9 +769,9 @@ class _Members(_Collection):
         return _looked_up(item) in self._items
 
     def _lookup_members(self, *others: Value) -> Iterable[Value]:
-        """Return the members for a lookup in the other collections.
+        """Return the members, to be looked up in the other collections.
 
-        Raises TypeError if a member is a tuple and another collection is a plain set, because dbzero's
+        Raises TypeError if a member is a tuple and one of the collections is a plain set, because dbzero's
         `Tuple` is unhashable in Python.
         """
         return (
@@ -775,7 +781,7 @@ class _Members(_Collection):
         )
 
     def _hashed_by_python(self) -> dict[Value, Value]:
-        """Return the members for an operator with a plain set; raises TypeError for a tuple, as it is unhashable."""
+        """Return the members, for an operator with a plain set; raises TypeError for a tuple, which is unhashable."""
         if any(isinstance(item, Tuple) for item in self._items.values()):
             raise TypeError(_TUPLE_WITHOUT_HASH)
         return self._items
@@ -801,7 +807,7 @@ class _Members(_Collection):
         return self._items.keys() >= _members(other).keys() if _is_set(other) else NotImplemented
 
     def issubset(self, other: Value) -> bool:
-        """Return whether the other contains every member."""
+        """Return whether the other set contains every member of this one."""
         return self._is_within(other)
 
     def issuperset(self, other: Value) -> bool:
@@ -809,13 +815,13 @@ class _Members(_Collection):
         return self._items.keys() >= _members(other).keys()
 
     def isdisjoint(self, other: Value) -> bool:
-        """Return whether there is no common member."""
+        """Return whether the two sets have no common member."""
         return self._items.keys().isdisjoint(_members(other))
 
 
 @_as_dbzeros("Set")
 class Set(_Members):
-    """dbzero's set: its members are in the order of their hashes."""
+    """dbzero's set, whose members are ordered by their hashes."""
 
     __slots__ = ()
     shown_as = set
@@ -851,7 +857,7 @@ class Set(_Members):
         return (read(self._items[plain]) for plain in unchanged(self._items, _changed))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
-        """Return the members of exactly one of the two sets, in an order that does not depend on hash seeds."""
+        """Return the elements in exactly one of the two sets, in an order that does not depend on hash seeds."""
         theirs = _members(other)
         return [item for item in mine if item not in theirs] + [
             item for item in theirs if item not in self._items
@@ -891,14 +897,14 @@ class Set(_Members):
         late.come_up()
 
     def update(self, *others: Value) -> Set:
-        """Add the members of one other collection; returns the set itself."""
+        """Add the members of another collection, and return this set."""
         self._add_all(_only(others, f"Set.update() takes exactly one argument ({len(others)} given)"))
         return self
 
     def remove(self, item: Value) -> None:
-        """Remove a member.
+        """Remove a member; raises KeyError if it is missing.
 
-        Raises KeyError if there is none. A negative integer is removed, and raises OverflowError.
+        A negative integer is removed, but then raises OverflowError.
         """
         _refuse_unsupported(item)
         if self._items.pop(_plain_key(item), self) is self:
@@ -906,12 +912,12 @@ class Set(_Members):
         _looked_up(item)
 
     def discard(self, item: Value) -> None:
-        """Remove a member if there is one. A negative integer is removed, and raises OverflowError."""
+        """Remove a member if present. A negative integer is removed, but then raises OverflowError."""
         self._items.pop(_looked_up_plain(item), None)
         _looked_up(item)
 
     def pop(self) -> Value:
-        """Remove and return the first member in order."""
+        """Remove and return the first member."""
         for item in self:
             del self._items[_plain_key(item)]
             return item
@@ -926,14 +932,17 @@ class Set(_Members):
         return self._made(self._items)
 
     def union(self, *others: Value) -> Set:
-        """Return a Set of all members."""
+        """Return a Set of the members of all sets."""
         made = self.copy()
         for other in others:
             made._add_all(other)
         return made
 
     def intersection(self, *others: Value) -> Set:
-        """Return a Set of the common members of sets of small integers, in ascending order; else `NotReproduced`."""
+        """Return a Set of the common members, in ascending order.
+
+        Raises `NotReproduced` unless all members are small integers.
+        """
         common = [self._items[plain] for plain in in_store_order(self._items)]
         for other in others:
             if not hasattr(other, "__iter__"):
@@ -946,14 +955,14 @@ class Set(_Members):
         return self._made(common)
 
     def difference(self, *others: Value) -> Set:
-        """Return a Set of the members that no other has."""
+        """Return a Set of the members that no other set contains."""
         theirs = [_members(other) for other in others]
         return self._made(
             item for item in self._lookup_members(*others) if not any(item in other for other in theirs)
         )
 
     def symmetric_difference(self, other: Value) -> Set:
-        """Return a Set of the members of exactly one of the two."""
+        """Return a Set of the elements in exactly one of the two sets."""
         try:
             mine = self._lookup_members(other)
         except TypeError:
@@ -992,7 +1001,7 @@ def _members(value: Value) -> dict[Value, None]:
     return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found
 
 
-# What `docstr` shows of them: dbzero's own words.
+# dbzero's own docstrings, which `docstr` shows.
 List.__doc__ = "dbzero indexed collection object"
 Tuple.__doc__ = "dbzero tuple"
 Dict.__doc__ = "dbzero dict collection object"

@@ -5,13 +5,13 @@
 - dbzero enum values are hashed by name.
 - Stored objects are hashed by their location in the store, which increases in creation order. Objects without a
   location are sorted at the position of the first stored object.
-- dbzero hashes `None` by its address, which is unpredictable. Here, `None` is sorted where an address almost always
-  falls: after small integers and before strings.
+- dbzero hashes `None` by its address, which is unpredictable. Here, `None` is sorted where its address almost
+always puts it: after small integers and before strings.
 - Among keys with equal hashes, numbers and dates come first, then bytes, then all others; equal keys within a group
   are in insertion order.
 
-Neither addresses nor Python's seeded hashes are used. To display an object, dbzero collects its members in a
-C++ hash table, so they appear in the order of libstdc++'s `std::unordered_map`.
+Neither addresses nor Python's seeded hashes are used. To display an object, dbzero collects the object's
+members in a C++ hash table, so they appear in the order of libstdc++'s `std::unordered_map`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from statek_sim.sandbox.ordered_set import store_place
 
-# Keys are any values that model-written code uses as keys.
+# Keys may be any values that model-written code uses as keys.
 Key = Any
 
 _MASK: Final = 2**64 - 1
@@ -108,7 +108,7 @@ def in_store_order(keys: Iterable[Key]) -> list[Key]:
 def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException]) -> Iterator[Key]:
     """Return an iterator over the keys of `items` in store order.
 
-    The next iteration step raises `changed()` if a key was added or removed in the meantime.
+    If a key is added or removed during the iteration, the next step raises `changed()`.
     """
     keys, newest = in_store_order(items), next(reversed(items), None)
 
@@ -133,12 +133,12 @@ Shows = Callable[[str], bool]
 
 
 class Members:
-    """The names of all members that objects of a class have ever had, in the order they were first assigned."""
+    """The names of all members that a class's objects have ever had, in the order of their first assignment."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._by_kind: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        """The names that have ever held None or a boolean, and the names that have ever held another value."""
+        """The names that have ever held None or a boolean, and the names that have ever held any other value."""
 
     def note(self, name: str, value: object) -> None:
         """Record that an object of the class was given the member `name`."""
@@ -166,7 +166,7 @@ class Members:
 
 
 def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
-    """Return the requested members in display order; `members` must be in the order they were first assigned."""
+    """Return the requested members in display order; `members` must be in the order of their first assignment."""
     return {name: members[name] for name in _in_table(tuple(members)) if shows(name)}
 
 

@@ -1,15 +1,15 @@
 """Which values dbzero can store, and how it reads them back (observed with dbzero 0.7.0).
 
 dbzero stores the import location of a function or class, and imports it whenever the value is read, with the
-rights of the innermost frame. If a line of agent code reads such a value by subscript or in a loop, importing
-the module is refused; if a function called in that line reads it, the import is allowed.
+rights of the innermost frame. If a line of agent code reads such a value by subscript or in a loop, the
+import is denied. If a function called in that line reads the value, the import is allowed.
 
-The methods `index`, `count` and `remove` of dbzero's collections compare by identity. Plain values are new
-objects each time they are read, so these methods only find values for which CPython keeps a single object.
+The methods `index`, `count` and `remove` of dbzero's collections compare by identity. Each read of a plain
+value returns a new object, so these methods only find values for which CPython keeps a single object.
 
 A datetime's time zone becomes its offset in whole hours, rounded down: noon in India is read back half an
 hour later. In a datetime with a time zone, microseconds are truncated to milliseconds. `fold` is dropped. A
-time with a time zone is refused. A decimal keeps seventeen digits, and its exponent loses its sign.
+time with a time zone is rejected. A decimal keeps seventeen digits, and its exponent loses its sign.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ KEEPER: Final = "__keeper_by_statek_sim__"
 """Name of the class attribute that holds the `Keeper` for a class's objects."""
 
 STORE_ID: Final = "A" * 24
-"""Placeholder for an object's dbzero id; it has the same length, so that requests have the same size as
-STATEK's.
+"""Placeholder for an object's dbzero id.
+
+It has the same length as an id, so that requests have the same size as in STATEK.
 """
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
-"""Prefixes of modules in this package whose classes are stored in STATEK: jobs, agents, futures, handlers,
-log items, and the built-in world's classes.
+"""Prefixes of the modules in this package that define classes which STATEK stores: jobs, agents, futures,
+handlers, log items, and the built-in world's classes.
 """
 HOMES: Final[Mapping[str, str]] = {
     name: f"statek.{module}"
@@ -84,10 +85,10 @@ K = TypeVar("K", bound=type)
 
 
 class Keeper(Protocol):
-    """Assigns each object of a class a location, so that a process that resumes a run can find the object."""
+    """Assigns a location to each object of a class, so that a process that resumes a run can find the object."""
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: a new object, or a singleton class's existing object."""
+        """Return an object without attributes: a new object or, for a singleton class, the existing one."""
 
     def place(self, value: Any) -> int | None:
         """Return an object's location, or None if it has none."""
@@ -110,13 +111,13 @@ def _short_name(kind: type) -> str:
 
 
 class NamedAsInC(type):
-    """Metaclass for classes that Python's errors name with their module although `__name__` is the short name."""
+    """Metaclass for classes that Python's errors show with their module, although `__name__` is the short name."""
 
     __name__ = property(_short_name, _NAME.__set__)
 
 
 class EnumValue(metaclass=NamedAsInC):
-    """A stored enum value. Like dbzero's, it equals only itself and its member, and has no ordering."""
+    """A stored enum value. As in dbzero, it equals only itself and its member, and has no ordering."""
 
     __slots__ = ("_name", "_owner")
 
@@ -142,7 +143,7 @@ class EnumValue(metaclass=NamedAsInC):
 
 
 class EarlyEnumValue(EnumValue):
-    """An enum value obtained while no store was open, when dbzero has no name for its enum yet."""
+    """An enum value obtained while no store was open; at that time, dbzero has no name for the enum yet."""
 
     __slots__ = ()
 
@@ -162,7 +163,7 @@ EnumValue.__name__ = "dbzero.EnumValue"
 
 
 def object_text(value: Any) -> str:
-    """Return the `str` of a stored object whose class has no `__str__`: dbzero's text, not the `__repr__`."""
+    """Return the `str` of a stored object whose class has no `__str__`: dbzero's string, not the `__repr__`."""
     kind = type(value)
     name = kind.__name__
     ours = kind.__module__.startswith("statek_sim.")
@@ -176,7 +177,7 @@ setattr(object_text, STORES_OWN, True)
 
 
 _NAMED: Final[dict[str, type]] = {}
-"""The application's stored classes by name; if several classes share a name, the newest."""
+"""The application's stored classes, keyed by name; if several classes share a name, the newest one."""
 _IN_TEXT: Final = re.compile(
     r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
     r"""|(?<= passed to )\w+(?=\.)"""
@@ -233,7 +234,7 @@ _BY_CLASS: Final[dict[type, Kind]] = {
 
 @lru_cache(maxsize=1024)
 def kind_of(found: type) -> Kind:
-    """Return how dbzero stores objects of the class `found`. Subclasses of Python's types are refused."""
+    """Return how dbzero stores objects of the class `found`; subclasses of Python's types are rejected."""
     known = _BY_CLASS.get(found)
     if known is not None:
         return known
@@ -277,7 +278,7 @@ _OWN_CALLABLES: Final = "statek_sim.runtime."
 
 _CALLING: Final = "statek_sim.runtime.tools.future_calls"
 _THERE: Final = "statek.executors.utils"
-"""The modules containing the function that makes agent code's calls, here and in STATEK."""
+"""The modules, here and in STATEK, that contain the function through which agent code makes calls."""
 
 INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
 """The wrappers through which agent code calls tools. They are not marked with an attribute, because agents
@@ -296,11 +297,11 @@ def imported(function: FunctionType) -> FunctionType:
 def loaded(value: type) -> type:
     """Return the class that dbzero finds when it imports a stored class.
 
-    A class defined by agent code, where allowed, has the module `builtins`. dbzero finds the builtin of the
-    same name there, or raises RuntimeError if there is none.
+    A class defined by agent code, where allowed, has the module `builtins`. dbzero looks up the builtin with
+    that name, and raises RuntimeError if there is none.
     """
     if value.__module__ == _CALLING:
-        # The class was created by a call of `type`, which takes the module from its caller.
+        # The class was created by calling `type`, which takes the module from its caller.
         raise RuntimeError(
             f"Failed to unload CALLABLE: module {_THERE!r} has no attribute {value.__qualname__!r}\n"
         )
@@ -317,7 +318,7 @@ def loaded(value: type) -> type:
 
 
 def load_all(names: Mapping[str, object]) -> None:
-    """Raise dbzero's error if a variable cannot be read; STATEK reads all variables when a step begins."""
+    """Raise dbzero's error if a variable cannot be read, because STATEK reads all variables when a step begins."""
     for value in names.values():
         if isinstance(value, type):
             loaded(value)
@@ -331,7 +332,7 @@ def read(value: Any) -> Any:
 
 
 def read_by(frame: FrameType, value: FunctionType | type) -> None:
-    """Raise dbzero's error if `frame` runs agent code that reads `value` but may not import it."""
+    """Raise dbzero's error if `frame` runs agent code that reads `value` but is not allowed to import it."""
     if frame.f_code.co_filename == compiling.FILENAME:
         _import_for(frame, value)
 
@@ -356,7 +357,10 @@ def _import_for(frame: FrameType, value: FunctionType | type) -> None:
 
 
 def _reader() -> FrameType | None:
-    """Return the frame of agent code reading a value, or None if other code reads it, even if called by agent code."""
+    """Return the frame of the agent code that reads a value.
+
+    If other code reads it, even if called by agent code, return None.
+    """
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -399,19 +403,19 @@ def same(found: Any, item: Any) -> bool:
 def _is_shared(text: str) -> bool:
     """Return whether CPython keeps a single object for a string: an empty string, or one Latin-1 character.
 
-    Before Python 3.12, a letter, digit or underscore in source code is a different object.
+    Before Python 3.12, letters, digits and underscores in source code are separate objects.
     """
     return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
 
 
 def shared(text: str) -> str:
-    """Return CPython's shared object for a one-character string, if there is one, or else an equal string."""
+    """Return CPython's shared object for a one-character string, if there is one, or an equal string otherwise."""
     return chr(ord(text))
 
 
 _HOUR: Final = timedelta(hours=1)
 _LEAST_OFFSET: Final = -23
-"""The smallest UTC offset in hours that dbzero can read; it can store smaller ones."""
+"""The smallest UTC offset, in hours, that dbzero can read; it can store smaller offsets."""
 
 
 def stored_datetime(value: datetime) -> datetime:
@@ -433,7 +437,7 @@ def stored_time(value: time) -> time:
 
 
 def why_datetime_changed(value: datetime, found: datetime) -> str:
-    """Describe how dbzero changed a datetime; an empty string if nothing visible changed."""
+    """Describe how dbzero changed a datetime; empty if nothing visible changed."""
     changes = []
     if value.utcoffset() != found.utcoffset():
         changes.append(f"the whole hours of its UTC offset ({value.tzinfo} is read back as {found.tzinfo})")
@@ -459,13 +463,13 @@ def stored_decimal(value: Decimal) -> Decimal:
 
 
 def why_decimal_changed(value: Decimal, found: Decimal) -> str:
-    """Describe how dbzero changed a decimal; an empty string if the values are equal."""
+    """Describe how dbzero changed a decimal; empty if the values are equal."""
     if value == found:
         return ""
     _, _, exponent = value.as_tuple()
     if isinstance(exponent, int) and exponent > 0:
         return (
-            f"dbzero does not store that the exponent is positive: Decimal('{value}') is read back as "
+            f"dbzero does not store the exponent's sign: Decimal('{value}') is read back as "
             f"Decimal('{found}')"
         )
     return "dbzero stores only seventeen digits of a decimal"

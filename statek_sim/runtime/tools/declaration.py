@@ -95,10 +95,10 @@ def _require_kwargs(function: Callable[..., object], kind: str) -> None:
 
 
 def _takes_any_keyword(function: Callable[..., object]) -> bool:
-    """Return whether a function accepts `**kwargs`; for a wrapper, whether the wrapped function does."""
+    """Return whether a function (for a wrapper, the wrapped function) accepts `**kwargs`."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__"):
-        # Reading a signature takes 30 times as long.
+        # Reading a signature would take 30 times as long.
         return bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return any(
         p.kind == inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
@@ -114,8 +114,8 @@ def _run_tool(
 ) -> Any:
     """Call a tool for the current job: record trace events, register the handler, and return the result.
 
-    If given, `finish(result)` returns a function that creates the result for the caller. Tools may read all
-    attributes of stored objects.
+    If `finish` is given, `finish(result)` returns a function that creates the result for the caller. Tools
+    may read all attributes of stored objects.
     """
     token = set_access(FULL)
     try:
@@ -129,7 +129,7 @@ def _run_tool(
             return result if finish is None else finish(result)()
         require_alive(current_execution())
         by_code = job.tool_via == "code"
-        # The trace has the arguments as the caller wrote them, before names are resolved.
+        # The trace shows the arguments as the caller wrote them, before names are resolved.
         record_call(job, function.__name__, args, kwargs)
         try:
             # A name may refer to a future that is not ready; a call requested by the model cannot wait for it.
@@ -142,8 +142,8 @@ def _run_tool(
             with_full_names(error)
             record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
             raise
-        # For a subtask, the trace has the job, because the handler has no text before completion. If the worker dies
-        # now, the job has no handler.
+        # For a subtask, the trace shows the job, because the handler cannot be displayed before completion.
+        # If the worker dies now, the job has no handler.
         record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
         _bind_handler(handler, result)
         return result if make is None else make()
@@ -168,15 +168,15 @@ def resolve_names(
     """Return a tool's arguments, with strings replaced by the variables that they name.
 
     A string is only replaced if the parameter's type hint is a type other than str. For dates and times, an
-    ISO string is converted first (behaviour 6.6). For a stored enum, the string is a member's name; an
-    unknown name raises the enum's error. Arguments with other type hints are unchanged. With `by_code`, for
-    calls by agent code, all arguments become positional, as in STATEK.
+    ISO string is converted first (behaviour 6.6). For a stored enum, the string is a member name; an unknown
+    name raises the enum's error. All other arguments are unchanged. With `by_code`, for calls by agent code,
+    all arguments become positional, as in STATEK.
     """
     if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
         # This is the most common case; reading a signature takes as long as running a tool.
         return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
-    # A function without another decorator cannot distinguish positional and keyword arguments.
+    # A function without another decorator cannot tell positional from keyword arguments.
     by_code = by_code and bool(function.__dict__)
     if not wanted and not enumerations and not by_code:
         return args, kwargs
@@ -186,7 +186,7 @@ def resolve_names(
         # The call raises the error that the agent should see.
         return args, kwargs
     if by_code:
-        # STATEK's `_smart_call` passes the arguments of agent code by position.
+        # STATEK's `_smart_call` passes agent code's arguments by position.
         args, kwargs = bound.args, bound.kwargs
     changed = enumerated = False
     bound.apply_defaults()
@@ -200,7 +200,7 @@ def resolve_names(
             found = _resolve(
                 value,
                 kinds,
-                # STATEK searches the variables of the callers, beginning with these variables of its own function.
+                # STATEK searches the callers' variables, starting with these variables of its own function.
                 {
                     "f": function,
                     "args": args,
@@ -218,7 +218,7 @@ def resolve_names(
             )
             changed |= found is not value
             bound.arguments[name] = found
-    # STATEK leaves a call unchanged if it replaces no argument.
+    # STATEK leaves a call unchanged if no argument is replaced.
     return (bound.args, bound.kwargs) if changed or enumerated else (args, kwargs)
 
 
@@ -230,7 +230,7 @@ def _has_text(values: Iterable[object]) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether `function` is a Python function without attributes and without defaults that may be names."""
+    """Return whether `function` is a Python function without attributes or defaults that could be variable names."""
     if type(function) is not FunctionType or function.__dict__:
         return False
     signature, wanted, enumerations = _object_parameters(function)
@@ -279,7 +279,7 @@ def _plain_types(hint: object) -> tuple[type, ...]:
 def accepts_local_context(function: Callable[..., object]) -> bool:
     """Return whether a callable accepts the keyword `_local_context` that STATEK injects."""
     if hasattr(function, "tool_hidden") and not hasattr(function, "__is_subtask__"):
-        # The function is a tool, and `@tool` requires `**kwargs`. The signature of a subtask has `id` instead.
+        # The function is a tool, and `@tool` requires `**kwargs`. A subtask's signature has `id` instead.
         return True
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -366,7 +366,7 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
 
 
 def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record a tool call in the trace, and charge it to the calling code's budget."""
+    """Record a tool call in the trace, and charge the calling code's budget for it."""
     execution = current_execution()
     if execution is not None and execution.budget is not None:
         execution.budget.call_tool()

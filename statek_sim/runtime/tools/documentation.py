@@ -35,7 +35,7 @@ class DocstringParseError(Exception):
 
 
 def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -> str:
-    """Return a function's documentation, in the form of a definition if `as_code`.
+    """Return a function's documentation; with `as_code`, in the form of a definition.
 
     Raises `DocstringParseError` if the docstring is missing or incomplete.
     """
@@ -273,7 +273,7 @@ def _documentation(what: Any, method_name: str | None, *, brief: bool) -> str:
 
 
 def tool_text(function: Callable[..., Any], *, brief: bool) -> str:
-    """Return the documentation of a tool as `brief` or `docstr` shows it; raises `DocstringParseError` as they do."""
+    """Return a tool's documentation as `brief` or `docstr` shows it; may raise `DocstringParseError`."""
     if (own := system_tool(function)) is not None:
         return own.brief if brief else own.docstr
     return function_text(function, brief=brief, as_code=not brief)
@@ -281,7 +281,7 @@ def tool_text(function: Callable[..., Any], *, brief: bool) -> str:
 
 def _print_documentation(what: Any, method_name: str | None, *, brief: bool) -> None:
     if isinstance(what, str):
-        # The model passed the name of a variable that does not exist.
+        # The model passed the name of a nonexistent variable.
         print(f"NameError: name '{what}' is not defined")
         return
     try:
@@ -304,7 +304,7 @@ def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
 
 
 def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
-    """Set how `brief` documents a function: with `brief_types`, it shows the parameter types."""
+    """Set how `brief` documents a function; with `brief_types`, parameter types are shown."""
 
     def decorate(marked: Any) -> Any:
         marked._docs_style = {"brief_types": brief_types}
@@ -314,6 +314,6 @@ def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
 
 
 for _tool in (docstr, brief):
-    # With this annotation, a string from a model is resolved as the name of a variable.
+    # With this annotation, a string from a model is resolved as a variable name.
     _function: Any = _tool
     _function.__wrapped__.__annotations__["what"] = type

@@ -1,7 +1,7 @@
 """Calls with futures as arguments (behaviour 7.3).
 
-Reading a future waits for its value. A call waits for futures among its arguments, unless the parameter is
-annotated with `FutureResult`.
+A call waits for the values of futures among its arguments, unless the parameter is annotated with
+`FutureResult`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ V = TypeVar("V")
 def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Callable[..., Any]], V]:
     """Cache the results of `build` by function, without keeping the functions alive.
 
-    A tool that a test creates often refers to the test's large objects, which an ordinary cache would keep
-    alive. A result must not refer to its function, or neither is ever freed. Results for functions that
-    cannot be hashed or weakly referenced are not cached.
+    A tool created by a test often refers to the test's large objects, which an ordinary cache would keep
+    alive. A result must not refer to its function; otherwise neither would ever be freed. Results for
+    functions that cannot be hashed or weakly referenced are not cached.
     """
     known: WeakKeyDictionary[Callable[..., Any], V] = WeakKeyDictionary()
 
@@ -50,12 +50,12 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     """Call `function` as STATEK does, replacing futures among the arguments with their values.
 
     STATEK binds the arguments to the signature and calls the function inside a `try`. After a ValueError or
-    TypeError, it calls the function again, so a function that raises one of these runs twice, unless its
-    arguments do not bind or Python cannot read its signature. This is reproduced, because side effects depend
-    on it.
+    TypeError, STATEK calls the function again. Therefore, a function that raises one of these errors runs
+    twice, unless its arguments do not bind or Python cannot read its signature. This is reproduced because
+    side effects depend on it.
     """
     if "id" in kwargs and _takes_id_by_position(function):
-        # STATEK's first call passes the `id` of a subtask by position, which fails: only the second call runs.
+        # STATEK's first call passes a subtask's `id` by position, which fails, so only the second call runs.
         return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
     has_future = _has_future(args, kwargs)
     try:
@@ -68,12 +68,13 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         return function(*args, **kwargs)
     except (ValueError, TypeError):
         if not callable(function):
-            # Python's message contains the `repr` of the object, which dbzero may refuse.
+            # Python's message contains the object's `repr`, which dbzero may deny.
             repr(function)
         # If the arguments do not bind, STATEK makes only the second call. Binding them here is faster: few calls fail.
         if not has_future and not _binds(function, args, kwargs):
             raise
-        # The second call is outside of the `except` block, where recursion would lengthen the chain of exceptions.
+        # The second call is outside the `except` block, because recursion inside it would lengthen the
+        # exception chain.
     return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
 
 
@@ -93,7 +94,7 @@ def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
             and (not isinstance(function.__self__, ModuleType | type | NoneType))
         ):
             # Each bound method is a new object, so cache by class and name, because reading a signature takes as long
-            # as fifty calls. Objects of other classes may have their own attribute of this name.
+            # as fifty calls. Objects of other classes may have their own attribute with this name.
             owner = function.__self__
             _signature_of_method(type(owner), function.__name__).bind(owner, *args, **kwargs)
         else:

@@ -1,4 +1,4 @@
-"""Tool specifications for a request's `tools` list, and the selection of tools that a request offers.
+"""Tool specifications for a request's `tools` list, and the selection of the tools that a request offers.
 
 Summaries and parameter descriptions are taken from the tools' docstrings (behaviour 12). LLM_TOOLS_SCOPE
 selects the tools (6.6).
@@ -82,7 +82,7 @@ def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
 
 
 def _type_name(hint: object, *, union_hints: bool) -> str:
-    """Return a hint's JSON Schema type, or `string` for a hint without one.
+    """Return a hint's JSON Schema type, or `string` if it has none.
 
     For a union, this is the type of the first member that is not None.
     """
@@ -125,7 +125,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A parsed docstring: first paragraph, remaining text before the first section, and sections by title."""
+    """A parsed docstring: first paragraph, remaining text before the first section, and sections keyed by title."""
 
     summary: str
     more: str
@@ -167,7 +167,10 @@ def sections_of(text: str) -> Sections:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Yield each entry's name, type and lines; entries are indented by at least 4, continuation lines by at least 8."""
+    """Yield each entry's name, type and lines.
+
+    Entries are indented by at least 4 spaces, continuation lines by at least 8.
+    """
     found: tuple[str, str | None, list[str]] | None = None
     for line in lines:
         if entry := _ENTRY.fullmatch(line):
@@ -183,7 +186,7 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ToolDocstring:
-    """The parts of a tool's docstring used in its specification: the summary, and descriptions by parameter."""
+    """The parts of a tool's docstring used in its specification: the summary and the parameter descriptions."""
 
     summary: str
     parameters: Mapping[str, str]
@@ -240,9 +243,10 @@ def own_parameters(function: Callable[..., object]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class SystemToolSpec:
-    """A system tool in a STATEK release: its specification in requests, its chat styles (None for all), and its texts.
+    """A system tool in a STATEK release.
 
-    `docstr` and `brief` are what the tools with these names print.
+    It consists of the specification in requests, the chat styles (None for all), and the documentation.
+    `docstr` and `brief` contain the output of the tools with these names.
     """
 
     name: str
@@ -256,7 +260,7 @@ _CALLABLES: Final[dict[Callable[..., Any], SystemToolSpec]] = {}
 
 
 def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
-    """Register `function` as a system tool's callable; this uses a table, because agents would see an attribute."""
+    """Register `function` as a system tool's callable. This uses a table, because agents would see an attribute."""
     _CALLABLES[function] = tool
 
 
@@ -294,7 +298,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsScope:
-    """A parsed LLM_TOOLS_SCOPE: the category or None, and the names of added and removed tools in order."""
+    """A parsed LLM_TOOLS_SCOPE: the category (or None), and the names of added and removed tools, in order."""
 
     category: str | None = None
     added: tuple[str, ...] = ()
@@ -337,7 +341,7 @@ def select_tools(
     system_tools: Sequence[_Tool],
     chat_style: ChatStyle | None,
 ) -> tuple[_Tool, ...]:
-    """Return the tools offered in a request, in order; if there are none, the request has no `tools` key.
+    """Return the tools offered in a request, in order. If there are none, the request has no `tools` key.
 
     `available` are the agent's own tools, `system_tools` the registered system tools. A tool is any object
     with `__name__` and, optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None
@@ -386,7 +390,7 @@ def _check_removals(
 def _resolve(
     name: str, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> _Tool:
-    """Return the tool with this name, an agent's own tool before a system tool; raises ValueError for other names."""
+    """Return the tool with this name; an agent's own tools take precedence. Raises ValueError for unknown names."""
     for tool in (*own, *registered):
         if _name(tool) == name:
             break
