@@ -1,1 +1,1 @@
-"""Stores the reference runtime's jobs: writes objects as rows, commits them, and resumes runs."""
+"""Stores the reference runtime's jobs: writes objects as rows, commits the rows, and resumes runs."""

@@ -1,6 +1,6 @@
 """Converts live objects to rows in a store, and rows to live objects.
 
-Every object with an identity has its own row, so that two jobs that share a list still share it after resuming.
+Every object with an identity has its own row, so two jobs that share a list still share it after resuming.
 
 A row is JSON: `{"k": kind, "v": content}`, where objects appear as `{"$": "e", "v": row name}`.
 """
@@ -26,7 +26,7 @@ _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.ite
 
 
 class Graph:
-    """A run's objects and the names of their rows, while a process has the run open.
+    """A run's objects and the names of their rows, kept while a process has the run open.
 
     `meter` measures the messages in restored histories until each job sets its own meter.
     """
@@ -56,12 +56,12 @@ class Graph:
             self._count += 1
             name = f"e{self._count}"
             self._rows[id(value)] = name
-            # The object is kept alive while the run is open, because an id is unique only among living objects.
+            # The object is kept alive while the run is open, because ids are unique only among live objects.
             self._objects[name] = value
         return name
 
     def forget(self, names: Iterable[str]) -> None:
-        """Release the objects of these rows, which are no longer reachable."""
+        """Release the objects for these rows, which are no longer reachable."""
         for name in names:
             value = self._objects.pop(name, None)
             if value is not None:
@@ -103,7 +103,7 @@ def _hashes(encoded: Any) -> bool:
 
 
 class Reading:
-    """Reads rows once. Objects are created first and filled afterwards, so that they may refer to each other.
+    """Reads rows once. Objects are created first and filled afterwards, because they may refer to each other.
 
     Dict keys and set elements, and everything reachable from them, are filled before they are hashed.
     """
@@ -122,19 +122,19 @@ class Reading:
         self._made: dict[str, Any] = {}
         self._open: deque[str] = deque()
         self._empty: dict[str, tuple[str, Any, Any]] = {}
-        """Objects not yet filled, by row: the kind, the object, and its stored contents."""
+        """Objects not yet filled, keyed by row: kind, object and stored contents."""
         self._whole: set[str] = set()
         """Rows from which no unfilled object is reachable."""
 
     def root(self) -> dict[str, Any]:
-        """Return the root mapping, with everything reachable from it."""
+        """Return the root mapping, including everything reachable from it."""
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
                 self._fill_one(self._open.popleft())
         except Damaged:
             raise
-        except Exception as error:  # including errors in the hash of an application's object
+        except Exception as error:  # including errors from the hash of an application's object
             raise Damaged(f"a row in the store cannot be read: {type(error).__name__}: {error}") from error
         return root
 
@@ -207,7 +207,7 @@ class Reading:
         how, _, name = kind.partition(":")
         found = self._anchors.named(name) if how == "a" else self._anchors.global_of(name)
         if not isinstance(found, type) or not is_object(found):
-            raise Damaged(f"the store has an object of class {name!r}, whose objects cannot be stored")
+            raise Damaged(f"the store contains an object of class {name!r}, whose objects cannot be stored")
         return made(found)
 
     def _key(self, encoded: Any) -> Any:
@@ -218,7 +218,7 @@ class Reading:
         return value
 
     def _fill_all(self, names: list[str]) -> None:
-        """Fill all objects reachable from these rows, except objects that are already being filled."""
+        """Fill all objects reachable from these rows, except those already being filled."""
         seen: set[str] = set()
         while names:
             name = names.pop()
@@ -251,7 +251,7 @@ class Reading:
     def _fill_attributes(self, value: Any, content: Mapping[str, Any]) -> None:
         keeper, place = keeper_of(type(value)), content.get(PLACE)
         if keeper is not None and place is not None:
-            # Before the attributes, because the object's hash may depend on its place.
+            # Before the attributes, because the object's hash may depend on its location.
             keeper.adopt(value, place)
         if ITEMS in content:
             self._fill_pairs(value, content[ITEMS])
@@ -277,7 +277,7 @@ class Reading:
 
 
 class _View:
-    """A read-only mapping over a dict that is filled later."""
+    """A read-only view of a dict that is filled later."""
 
     def __init__(self, shown: dict[Any, Any]) -> None:
         self.proxy = MappingProxyType(shown)

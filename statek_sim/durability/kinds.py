@@ -1,8 +1,9 @@
-"""All runtime classes whose objects are stored, and the names of objects that are not.
+"""The runtime classes whose objects are stored, and the names for objects that are not stored.
 
-A store refers to agents, tools and the world by name (`Anchors`) and does not contain them: every process
+A store refers to agents, tools and the world by name (`Anchors`) and does not contain them. Every process
 creates them under the same names before it opens the store. Functions and classes are named by their path
-from a tool: the tool itself, the function that it wraps, attributes set by decorators, and its closure.
+from a tool: the tool itself, the function that it wraps, attributes set by decorators, and the tool's
+closure.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ KINDS: Final[Mapping[str, type]] = {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Classes whose objects have an identity, by their name in the store. Their attributes are stored."""
+"""Classes whose objects have an identity, keyed by name in the store. The objects' attributes are stored."""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""
@@ -94,11 +95,11 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(maxsize=512)
 def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
-    """Return a slotted class's attribute names, and a function that reads all of these attributes at once.
+    """Return a slotted class's attribute names, and a function that reads all these attributes together.
 
-    Return None for a class with a keeper (`keeper_of`) or a custom `__getattribute__`, or whose objects have
-    other attributes; use `attributes` for these. The function raises AttributeError for an object that lacks
-    an attribute.
+    Return None for a class that has a keeper (`keeper_of`) or a custom `__getattribute__`, or whose objects
+    have other attributes; use `attributes` for these. The function raises AttributeError for an object that
+    lacks an attribute.
     """
     names = _slots(kind)
     plain = kind.__dictoffset__ == 0 and all(
@@ -110,7 +111,7 @@ def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ..
 
 
 def made(kind: type) -> Any:
-    """Create an empty instance of a class; it has only the attributes that are not stored."""
+    """Create an empty instance of a class, with only the attributes that are not stored."""
     keeper = keeper_of(kind)
     value: Any = object.__new__(kind) if keeper is None else keeper.made(kind)
     if kind is Signal:
@@ -121,7 +122,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return a class's keeper, which lets a resumed run find the class's objects again; most classes have none."""
+    """Return a class's keeper, which lets a resumed run find the class's objects again, or None."""
     return getattr(kind, KEEPER, None)
 
 
@@ -140,7 +141,7 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 
 
 class Anchors:
-    """The names by which a store refers to objects, and to functions and classes from the tools' modules."""
+    """The names by which a store refers to objects, and to functions and classes in the tools' modules."""
 
     def __init__(self, in_place_of: Mapping[type, type] | None = None) -> None:
         self._in_place_of = dict(in_place_of or {})
@@ -158,7 +159,7 @@ class Anchors:
         return self._in_place_of.get(kind, kind)
 
     def add(self, name: str, value: Any) -> None:
-        """Give an object a name, unless it already has one."""
+        """Name an object, unless it already has a name."""
         if id(value) in self._names:
             return
         self._objects[name] = value
@@ -198,7 +199,7 @@ class Anchors:
             open_ += [(f"{path}/{key}", one) for key, one in _leads_to(found)]
 
     def name_of(self, value: object) -> str | None:
-        """Return an object's name, or None if it has none."""
+        """Return an object's name, or None if it is unnamed."""
         return self._names.get(id(value))
 
     def named(self, name: str) -> Any:
@@ -207,14 +208,14 @@ class Anchors:
             return self._objects[name]
         except KeyError:
             raise Damaged(
-                f"the store refers to {name!r}, which this application does not have; resume with the agents "
-                "and tools with which the run was started"
+                f"the store refers to {name!r}, which this application does not have; resume with the "
+                f"same agents and tools as when the run was started"
             ) from None
 
     # -- functions and classes of modules -------------------------------------------------------------------------
 
     def global_name(self, value: Any) -> str:
-        """Return a function's or class's `module:qualname`; raises `Unstorable` if that names another object."""
+        """Return `module:qualname` for a function or class; raises `Unstorable` if that names another object."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         kind = "class" if isinstance(value, type) else "function"
         if isinstance(value, BuiltinFunctionType) and module is None:
@@ -238,8 +239,8 @@ class Anchors:
             return _resolved(module, path)
         except (AttributeError, KeyError):
             raise Damaged(
-                f"the store refers to {name!r}, which is not in a tool's module; resume with the tools "
-                "with which the run was started"
+                f"the store refers to {name!r}, which is not in a tool's module; resume with the same "
+                f"tools as when the run was started"
             ) from None
 
     def _trusted(self, module: str) -> bool:
@@ -279,7 +280,7 @@ def anchored(
     tools: Iterable[Callable[..., Any]] = (),
     in_place_of: Mapping[type, type] | None = None,
 ) -> Anchors:
-    """Return a process's anchors: its agents with their tools, other `tools`, and the objects in `named`.
+    """Return a process's anchors: the agents with their tools, other `tools`, and the objects in `named`.
 
     `in_place_of` maps runtime classes to the application's replacements.
     """

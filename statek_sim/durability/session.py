@@ -1,7 +1,7 @@
 """Commits a runtime to a store while it runs, and resumes a runtime from a store.
 
-`Session` commits one run. `KeptRuntime` keeps an application's runtime in a store, with its jobs, clock,
-script and named objects. `job_views` shows stored jobs without an application.
+`Session` commits a run. `KeptRuntime` keeps an application's runtime in a store, including its jobs, clock,
+script and named objects. `job_views` shows stored jobs without the application.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from statek_sim.world.queue import WorkQueue
 
 
 class Session:
-    """Commits the state returned by `saved`, and the trace of a runtime whose jobs keep only storable values.
+    """Commits the state returned by `saved`, and the trace, for a runtime whose jobs keep only storable values.
 
-    `lease` is the lease with the newest revision. Inside an `acts` block nothing is committed, because the
+    `lease` is the lease with the newest revision. Inside an `acts` block, nothing is committed, because the
     block's changes must be saved together.
     """
 
@@ -60,7 +60,7 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Convert every error inside the block, which restores a run, to `Damaged`."""
+        """Convert every error inside the block to `Damaged`; the block restores a run."""
         try:
             yield
         except Exception as error:
@@ -117,7 +117,7 @@ class Session:
             raise RunLost(error) from error
 
     def _commit(self, status: Status) -> None:
-        # With full access, because a commit may happen in the middle of an agent's code.
+        # With full access, because a commit may happen while agent code is running.
         with access(FULL):
             rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         lost = [name for name in self._rows if name not in rows]
@@ -133,7 +133,7 @@ class Session:
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:
-        """Release the run. If the store fails again after a failed commit, the lease expires instead."""
+        """Release the run. If the store fails again after a failed commit, the lease is left to expire."""
         with suppress(BadStore) if self._lost is not None else nullcontext():
             self._store.release(self.lease)
 
@@ -148,7 +148,7 @@ _BACK: Final = frozenset({"_job", "job", "host", "parent_job"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A stored job for display. Values are JSON; a value that JSON cannot represent is shown as its kind."""
+    """A stored job, for display. Values are JSON; a value that JSON cannot represent is shown as its kind."""
 
     run: str
     id: str
@@ -231,7 +231,7 @@ class StoredRows:
 
 
 def job_views(stored: Stored) -> list[JobView]:
-    """Return a run's jobs in creation order; empty before the run's first commit."""
+    """Return a run's jobs in creation order; none before the run's first commit."""
     if not stored.rows:
         return []
     rows = StoredRows(stored)
@@ -281,20 +281,20 @@ def _handlers(rows: StoredRows, job: Mapping[str, Any]) -> Iterator[JSON]:
 
 
 APPLICATION: Final = "application"
-"""The key in a run's description that marks a run which only an application can resume."""
+"""The key in a run's description that marks a run which only its application can resume."""
 
 DIED: Final = "its process died"
 """The reason recorded in the trace when the previous process's worker died."""
 
 
 class Beside(Protocol):
-    """The state that an application has besides its runtime: objects in memory, and its own classes."""
+    """An application's state outside its runtime: objects in memory, and the application's own classes."""
 
     in_place_of: Mapping[type, type]
-    """The application's classes, by the runtime class that each replaces."""
+    """The application's classes, keyed by the runtime class that each replaces."""
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return, by name, the objects that every process of the application has."""
+        """Return the objects that exist in every process of the application, keyed by name."""
 
     def tools(self) -> Iterable[Callable[..., Any]]:
         """Return the application's tools; functions reachable from them can be stored by name."""
@@ -307,12 +307,13 @@ class Beside(Protocol):
 
 
 class KeptRuntime:
-    """A runtime kept in a store. A run that exists in the store resumes from its last commit.
+    """A runtime kept in a store.
 
-    `agents` are all agents used by jobs, in the same order in every process. `kept` maps names to the
-    application's own objects: work queues, lists, dicts, sets and instances of `@stored` classes. After that,
-    the attribute `kept` holds the stored objects. The application must schedule its own events (`Runtime.at`)
-    again. The runtime commits while it runs, at every point where a worker may die, and after each run.
+    If the run exists in the store, it resumes from its last commit. `agents` are all agents used by jobs, in
+    the same order in every process. `kept` maps names to the application's own objects: work queues, lists,
+    dicts, sets and instances of `@stored` classes. Afterwards, the attribute `kept` holds the stored objects.
+    The application must schedule its own events (`Runtime.at`) again. The runtime commits while it runs, at
+    every point where a worker may die, and after each run.
     """
 
     def __init__(
@@ -352,7 +353,7 @@ class KeptRuntime:
             anchors = anchored(agents, [*named, *beside.named()], beside.tools(), beside.in_place_of)
         self._session = Session(store, lease, runtime, anchors, self._saved)
         self.resumed = False
-        """Whether the store had a commit to resume from."""
+        """Whether the store contained a commit to resume from."""
         try:
             self._go_on(store.load(run), restart)
         except BaseException:
@@ -369,7 +370,7 @@ class KeptRuntime:
         with self._session.reading():
             self._resume(stored)
         if stored.status == "running":
-            # Also if the worker was already dead: the application died too, and is now restarting.
+            # Even if the worker was already dead: the application died too, and is now restarting.
             if runtime.worker_alive:
                 runtime.crash_worker(DIED)
             runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
@@ -443,7 +444,7 @@ class KeptRuntime:
 class UndeliveredReplies:
     """A provider that passes requests on, but answers a job's next request with its undelivered reply, if any.
 
-    An undelivered reply is one that the previous process received, but died before the job stored it.
+    A reply is undelivered if the previous process received it, but died before the job stored it.
     """
 
     def __init__(self, provider: Provider) -> None:
@@ -452,7 +453,7 @@ class UndeliveredReplies:
         self._undelivered: dict[str, RawReply] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the undelivered reply for the request's job, or else the provider's answer."""
+        """Return the undelivered reply for the job that makes the request, or else the provider's answer."""
         undelivered = self._undelivered.pop(request.job_id, None)
         reply = self._provider.complete(request) if undelivered is None else undelivered
         self._pending[request.job_id] = reply

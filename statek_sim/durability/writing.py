@@ -1,8 +1,8 @@
 """Writes live objects as rows; rows unchanged since the last commit are not rewritten.
 
-An object is unchanged if its parts are the same objects in the same order, because its row contains only
-immutable values and references to the rows of its parts. A commit inspects every object but encodes only the
-changed ones.
+An object is unchanged if its parts are the same objects in the same order, because an object's row contains
+only immutable values and references to the rows of the parts. A commit inspects every object but encodes only
+the changed ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from statek_sim.usage.conversation import MessageView
 from statek_sim.values import JSON
 
 Rows = dict[str, str]
-"""Rows by name; each is a canonical JSON text."""
+"""Maps row names to rows; each row is canonical JSON text."""
 
 SETS: Final[Mapping[type, str]] = {set: "set", OrderedSet: "ordered set"}
 FROZEN: Final[Mapping[type, str]] = {
@@ -55,14 +55,14 @@ ROOT: Final = "root"
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Replaces a value that could not be stored, in a resumed run, until the worker drops the variable."""
+    """In a resumed run, replaces a value that could not be stored, until the worker drops the variable."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class _Known:
-    """The last write of an object: its parts, the parts that have their own rows (`leads`), and its row.
+    """Records the last write of an object: its parts, the parts with their own rows (`leads`), and its row.
 
     `names` are the object's attribute names. `storable` are the workspace variables that could be stored.
     """
@@ -80,7 +80,7 @@ def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
-    """Return an object's attributes; empty if any attribute is missing."""
+    """Return an object's attributes, or none if any attribute is missing."""
     try:
         return slots(value)
     except AttributeError:
@@ -104,7 +104,7 @@ class Storable:
                     raise Unstorable(f"tuples are nested more than {DEEPEST} levels deep")
             except Unstorable as reason:
                 return str(reason) if one is value else f"{type(value).__name__}: {reason}"
-            # A part with its own row starts at depth 0.
+            # In a part with its own row, the depth starts at 0.
             below = depth + 1 if type(one) in FROZEN else 0
             for part in inner:
                 if seen.get(id(part), -1) < below:
@@ -130,7 +130,7 @@ class Storable:
         return ()
 
     def in_place(self, value: Any) -> JSON:
-        """Return a value that has no row of its own as JSON; raises `Unstorable` if it cannot be stored."""
+        """Return a value without its own row as JSON; raises `Unstorable` if the value cannot be stored."""
         try:
             return encoded_value(value)
         except NoValue:
@@ -157,7 +157,7 @@ class Storable:
 class Writing:
     """Writes everything reachable from a root, once per commit.
 
-    `name_of` returns the name of an object's row, assigning a name to a new object.
+    `name_of` returns the name of an object's row; a new object is given a name.
     """
 
     def __init__(self, storable: Storable, name_of: Callable[[Any], str]) -> None:
@@ -167,8 +167,8 @@ class Writing:
         self._leads: list[Any] = []
         self._depth, self._thorough = 0, False
         self._fluid = False
-        """Whether the current row must be written on every commit, because it contains a value that may
-        change unnoticed.
+        """Whether the current row must be written on every commit because it contains a value that may change
+        unnoticed.
         """
         self._doubtful = False
         """Whether an unstorable value was found inside an object; no variable may refer to such an object."""
@@ -178,7 +178,7 @@ class Writing:
         self._doubtful = self._thorough = False
         found = self._walked(root)
         if self._doubtful:
-            self._thorough = True  # a variable that could be stored before may refer to the object now
+            self._thorough = True  # a variable that could be stored before may now refer to the object
             found = self._walked(root)
             self._known = {name: known for name, known in self._known.items() if name in found}
         return found
@@ -232,7 +232,7 @@ class Writing:
         return _Known(parts, self._leads, canonical({"k": kind, "v": members}))
 
     def _history(self, value: HistoryProjection, before: _Known) -> _Known:
-        """Write a history. Messages never change, but messages at the end may be removed and replaced."""
+        """Write a history. Messages never change, but those at the end may be removed and replaced."""
         messages, rest = value.in_pieces()
         self._leads = []
         fields = {key: self._fields(one) for key, one in rest.items()}
@@ -272,8 +272,8 @@ class Writing:
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
         """Write a job's workspace, with the reason for each variable that cannot be stored.
 
-        While a block runs, the variables have the values from before the block. A variable whose value is the
-        same as in the previous commit is not checked again, except in a thorough pass.
+        While a block runs, the variables have the values from before the block. A variable with the same
+        value as in the previous commit is not checked again, except in a thorough pass.
         """
         fields = [(name, part) for name, part in attributes(env) if name != "local_state"]
         variables = env.local_state
@@ -309,7 +309,7 @@ class Writing:
         return self.encoded(value)
 
     def encoded(self, value: Any) -> JSON:
-        """Return a value as JSON; for an object with its own row, a reference to the row."""
+        """Return a value as JSON, or a reference to the row for an object with its own row."""
         storable = self._storable
         try:
             kind: Any = type(value)
@@ -331,7 +331,7 @@ class Writing:
                 return tagged("e", self._name_of(value))
             return storable.in_place(value)
         except Unstorable as reason:
-            # There is no variable to drop here, so the container loses this part.
+            # There is no variable to drop here, so the part is dropped from its container.
             self._doubtful = self._fluid = True
             return tagged("lost", str(reason))
 

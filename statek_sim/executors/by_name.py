@@ -41,7 +41,7 @@ def _dask(text: str, address: str) -> Executor:
     if not _ADDRESS.fullmatch(address):
         raise BadInput(f"--executor {text}: expected the scheduler's address, such as dask:127.0.0.1:8786")
     try:
-        # Optional, and it takes a second to import.
+        # Imported here because it is optional and takes a second to import.
         from statek_sim.executors.dask_cluster import DaskExecutor  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("dask", "distributed"):

@@ -1,8 +1,8 @@
 """Runs tasks on a Dask cluster. Only this module uses `distributed`, from the `dask` extra.
 
 Results are in task order. If a worker dies, the scheduler repeats its task elsewhere. If every worker that
-was given a task dies, the task runs once more with nothing else on the cluster, to determine which task was
-the cause. Workers must run the same code as this process.
+was given a task dies, the task runs once more while the cluster runs nothing else, to determine which task
+was the cause. Workers must run the same code as this process.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ CONNECT: Final = 10.0
 WORKERS: Final = 30.0
 """Seconds to wait for a worker when the cluster has none, at the start or later."""
 LOOK: Final = 5.0
-"""Seconds between two checks for workers."""
+"""Seconds between checks for workers."""
 GONE: Final = "the scheduler was lost, along with its work"
 IN_FLIGHT: Final = 8
-"""How many tasks are sent ahead of the next result, per thread in the cluster at the start."""
+"""The number of tasks sent ahead of the next result, for each thread that the cluster has at the start."""
 
 
 class DaskExecutor(Executor):
-    """Runs work on the cluster whose scheduler is at `address`, `HOST:PORT`.
+    """Runs tasks on the cluster whose scheduler is at `address` (`HOST:PORT`).
 
-    The workers need the same statek_sim, the same major and minor Python, and access to the same files. Set
-    resource limits on the workers (`--memory-limit`): limits given here are not enforced.
+    The workers need the same statek_sim, the same Python version (major and minor), and access to the same
+    files. Set resource limits on the workers (`--memory-limit`); limits given here are not enforced.
 
     Raises BadInput if no scheduler answers or there are no workers.
     """
@@ -85,8 +85,8 @@ class DaskExecutor(Executor):
         function: Callable[..., R],
         tasks: Iterable[tuple[Any, ...]],
         *,
-        limits: WatchdogLimits | None = None,  # the workers' machines have their own
-        prepare: Callable[[], None] | None = None,  # workers load what they need
+        limits: WatchdogLimits | None = None,  # the workers' machines have their own limits
+        prepare: Callable[[], None] | None = None,  # workers load what they need themselves
     ) -> Generator[R | Killed, None, None]:
         """Yield the result of each task, in order."""
         packed, ahead = self._packed(function), IN_FLIGHT * self.width
@@ -115,11 +115,11 @@ class DaskExecutor(Executor):
         return self._client.submit(do_piece, task.function, task.arguments, code_here(), pure=False)
 
     def _result(self, future: Future, task: _Task, others: Iterable[Future]) -> Any:
-        """Return a task's result when it is done; `others` are the tasks sent after it."""
+        """Return a task's result when it is done; `others` are the tasks that were sent after it."""
         try:
             return self._value(future)
         except KilledWorker:
-            # The scheduler also gives up the tasks that waited on the same worker.
+            # The scheduler also gives up on the tasks that were queued on the same worker.
             with self._client.as_current():
                 wait([*others])
         try:
@@ -130,8 +130,8 @@ class DaskExecutor(Executor):
     def _value(self, future: Future) -> Any:
         """Return a task's result when it is done.
 
-        Raises `KilledWorker` if the scheduler gave up on the task, and `BadInput` for any error in the
-        cluster itself.
+        Raises `KilledWorker` if the scheduler gave up on the task, and `BadInput` for errors in the cluster
+        itself.
         """
         without_workers = 0.0
         while True:
@@ -152,7 +152,7 @@ class DaskExecutor(Executor):
             else:
                 if isinstance(came, OtherCode):
                     raise self._bad(
-                        f"a worker runs {came.worker}, but this process runs {code_here()}: results could differ"
+                        f"a worker runs {came.worker}, but this process runs {code_here()}; results could differ"
                     )
                 # Written by a worker of this package.
                 value = pickle.loads(came)
@@ -182,14 +182,14 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class OtherCode:
-    """A worker's refusal to run a task because its Python or statek_sim differs, so results might differ too."""
+    """A worker's refusal to run a task because its version of Python or statek_sim differs."""
 
     worker: str
 
 
 @cache
 def code_here() -> str:
-    """Return Python's version and a digest of statek_sim's sources, the two things that affect results."""
+    """Return the Python version and a digest of statek_sim's sources; both may affect results."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in sorted(_sources(files("statek_sim"), "")):
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -208,7 +208,7 @@ def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
 
 
 def do_piece(function: bytes, arguments: tuple[Any, ...], code: str) -> bytes | OtherCode:
-    """Return a task's pickled result, or a refusal if this worker's code differs from the client's `code`."""
+    """Return a task's pickled result, or `OtherCode` if this worker's code differs from the client's `code`."""
     if code_here() != code:
         return OtherCode(code_here())
     with _ONE_AT_A_TIME:

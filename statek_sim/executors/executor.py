@@ -34,8 +34,8 @@ class Pending(Generic[R_co]):
 class Executor(Protocol):
     """Runs tasks in this process, in other local processes, or on other machines; use it in a `with` block.
 
-    Results and their order are the same with any executor. If a worker dies, its task is repeated. If it dies
-    again, the task's result is `Killed`; all other tasks are completed.
+    Results and their order are the same with any executor. If a worker dies, its task is repeated. If a
+    worker dies again on that task, the task's result is `Killed`. All other tasks are completed.
     """
 
     @property
@@ -58,7 +58,7 @@ class Executor(Protocol):
         """Yield the result of `function` for each argument tuple in `tasks`, in order.
 
         A task's exception is raised at its position. `limits` are the resources that each task may use if it
-        runs in a child process. `prepare` is called before workers are created, so that they share the
+        runs in a child process. `prepare` is called before workers are created, so that workers share the
         modules and data that it loads.
         """
         ...
@@ -134,7 +134,7 @@ class ProcessExecutor(Executor):
 
 
 class SerialExecutor(Executor):
-    """Runs all tasks in this process, without a watchdog: limits are not enforced, and a task may hang forever."""
+    """Runs all tasks in this process without a watchdog: limits are not enforced, and a task may hang forever."""
 
     @property
     def width(self) -> int:
@@ -142,7 +142,7 @@ class SerialExecutor(Executor):
         return 1
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
-        """Store a task; it runs when its result is requested."""
+        """Store a task, which runs when its result is requested."""
         return Pending(partial(function, *arguments))
 
     def map(
@@ -151,7 +151,7 @@ class SerialExecutor(Executor):
         tasks: Iterable[tuple[Any, ...]],
         *,
         limits: WatchdogLimits | None = None,  # there is no watchdog in this process
-        prepare: Callable[[], None] | None = None,  # it is loaded on use
+        prepare: Callable[[], None] | None = None,  # modules and data are loaded on use
     ) -> Generator[R | Killed, None, None]:
         """Yield the result of each task, in order."""
         for arguments in tasks:

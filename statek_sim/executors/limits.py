@@ -16,11 +16,12 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": _MIB, "g": 2**30}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 GARBAGE: Final = (50_000, 20, 20)
-"""Garbage collection thresholds while many long-lived objects are loaded."""
+"""Garbage collection thresholds while many long-lived objects are being loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
-"""Garbage collection thresholds while scenarios run, after earlier objects were frozen. With such a low
-threshold, garbage is still in the processor's caches when it is collected; a threshold of 50,000 makes
-runs an eighth slower.
+"""Garbage collection thresholds while scenarios run, after earlier objects were frozen.
+
+With such a low threshold, garbage is still in the CPU caches when it is collected; a threshold of 50,000
+makes runs an eighth slower.
 """
 
 
@@ -34,8 +35,8 @@ def begin_runs() -> None:
 class WatchdogLimits:
     """Limits for one task, in real seconds and bytes.
 
-    `cpu` is processor time in seconds, `wall` is elapsed seconds, and `memory` is how many bytes the process
-    may grow by.
+    `cpu` is CPU time in seconds, `wall` is elapsed time in seconds, and `memory` is the number of bytes by
+    which the process may grow.
     """
 
     cpu: float = 20.0

@@ -1,6 +1,6 @@
 """Runs tasks in worker processes under a watchdog, returns results in order, and kills tasks that exceed their limits.
 
-A worker runs many tasks; it is only replaced after it was killed or died. Workers are forked from this
+A worker runs many tasks, and is replaced only if it is killed or dies. Workers are forked from this
 process if that is safe, because importing the package takes a second. Otherwise they are started as new
 processes.
 """
@@ -39,7 +39,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 def use_of(process_id: int) -> Use | None:
     """Return a process's CPU time and memory, or None if they cannot be read or the process has ended."""
     try:
-        # The name in the second field may contain anything, so fields are counted from its closing bracket.
+        # The name in the second field may contain anything, so fields are counted from the closing parenthesis.
         fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -48,13 +48,13 @@ def use_of(process_id: int) -> Use | None:
 
 R = TypeVar("R")
 _OURS: Final[WeakSet[Connection]] = WeakSet()
-"""This process's ends of the pipes to all workers."""
+"""This process's end of the pipe to each worker."""
 _Task = tuple[int, tuple[Any, ...]]
 """A task's number and its arguments."""
 LOOK: Final = 0.02
-"""Seconds between two checks of workers that have not answered."""
+"""Seconds between checks on workers that have not answered."""
 AHEAD: Final = 48
-"""How many tasks per worker may be started ahead of the awaited one."""
+"""The number of tasks per worker that may be started ahead of the awaited task."""
 
 
 class _Died:
@@ -84,7 +84,7 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker process with its current task or None, the task's start, and the time of the last resource check.
+    """A worker process, its current task (or None), the task's start, and the time of the last resource check.
 
     A worker has one task at a time, so it is always reading when the parent writes to it.
     """
@@ -98,11 +98,14 @@ class _Worker:
 
     @property
     def since(self) -> float:
-        """When the current run started; for an idle worker, a task starts when the worker reads it."""
+        """When the current run started. For an idle worker, a task starts when the worker reads it."""
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool | Raised:
-        """Send a task to the worker; return False if it has died, or `Raised` if the arguments cannot be pickled."""
+        """Send a task to the worker.
+
+        Return False if the worker has died, or `Raised` if the arguments cannot be pickled.
+        """
         try:
             packed = ForkingPickler.dumps(task[1])
         except Exception as error:  # noqa: BLE001  # foreign values
@@ -120,7 +123,7 @@ class Pool(Generic[R]):
     """A pool of worker processes that each call `function`; use it in a `with` block, or `close` it.
 
     `limits` apply to each task; None means no limits. Workers are started when there are tasks. `prepare`
-    loads the modules and data that all workers need; it is called once in this process before the first
+    loads the modules and data that all workers need; it is called once, in this process, before the first
     worker is forked.
     """
 
@@ -198,7 +201,7 @@ class Pool(Generic[R]):
                 self._hand_out(number)
                 yield self.result(number)
         finally:
-            # If the caller stops early, workers have answers that nobody reads.
+            # If the caller stops early, some answers would never be read.
             self._forget(frozenset(numbers))
 
     def _add(self, arguments: tuple[Any, ...]) -> int:
@@ -255,15 +258,16 @@ class Pool(Generic[R]):
             self._drop(worker)
 
     def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
-        """Return a worker's answer; for a dead worker, return `Killed` or, the first time, that the task is retried.
+        """Return a worker's answer.
 
-        The system may have killed the worker, for example because memory ran low, without the task being the
-        cause. If another worker dies on the same task, the task is taken to be the cause.
+        For a dead worker, return `Killed` or, the first time, `_Died`, so that the task is retried. The
+        system may have killed the worker for a reason unrelated to the task, for example because memory ran
+        low. If another worker dies on the same task, the task is taken to be the cause.
         """
         try:
             sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
-            # The worker may also die in the middle of an answer that is too long for a pipe.
+            # The worker may also die while sending an answer that is too long for the pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = number not in self._died
@@ -292,7 +296,7 @@ def _can_be_sent(function: Callable[..., Any]) -> bool:
 
 
 def _unpacked(sent: bytes) -> Any:
-    """Return a worker's answer; one that cannot be unpickled is an error for that task alone."""
+    """Return a worker's answer. An answer that cannot be unpickled is an error for its task alone."""
     try:
         return pickle.loads(sent)
     except Exception:  # noqa: BLE001  # foreign values
@@ -304,13 +308,13 @@ def _started(context: BaseContext, function: Callable[..., Any], limits: Watchdo
     ours, theirs = context.Pipe()
     place = Place(context, None if limits is None else limits.cpu)
     _OURS.add(ours)
-    # A forked worker inherits this process's ends of all pipes; while it holds them, no worker notices our exit.
+    # A forked worker inherits this process's ends of all pipes; while it holds them, no worker notices that we exit.
     inherited = tuple(_OURS) if context.get_start_method() == "fork" else ()
     process = context.Process(  # type: ignore[attr-defined]  # every context has it
         target=serve, args=(theirs, function, place, inherited), daemon=True
     )
     with warnings.catch_warnings():
-        # From Python 3.12 on, fork warns about any thread, including those of libraries that wait in C and hold no
+        # Since Python 3.12, fork warns about any thread, including library threads that wait in C and hold no
         # lock.
         warnings.filterwarnings(
             "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
@@ -325,7 +329,7 @@ def _killed(worker: _Worker, why: str) -> Killed:
 
 
 def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
-    """Describe the limit that a worker exceeds, if any."""
+    """Describe the limit that a worker exceeds, or return None."""
     moment = time.monotonic()
     if moment - worker.looked < LOOK:
         return None
@@ -347,7 +351,7 @@ def _cpu_words(limits: WatchdogLimits) -> str:
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
-    """Describe why a worker died that this pool did not kill."""
+    """Describe why a worker died, if this pool did not kill it."""
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:

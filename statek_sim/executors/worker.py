@@ -1,7 +1,7 @@
 """A worker process: runs one task after another and reports its progress.
 
 The parent reads results from a pipe. The worker writes its current job and turn to half a kilobyte of shared
-memory, so that they are known even if the process is killed while running C code.
+memory, so that the parent knows them even if the process is killed while running C code.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CREDENTIAL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A process's processor time in seconds and its resident memory in bytes."""
+    """A process's CPU time in seconds and resident memory in bytes."""
 
     cpu: float
     memory: int
@@ -76,7 +76,7 @@ class Place(progress.Listener):
 
     @property
     def began(self) -> float:
-        """When the last run started, in seconds of the monotonic clock, which all processes on a machine share."""
+        """When the last run started, in seconds on the monotonic clock, which all processes on a machine share."""
         return float(self._began.value)
 
     @property
@@ -122,14 +122,14 @@ def serve(
         while True:
             sent = pipe.recv_bytes()
             place.afresh()
-            # Arguments that cannot be unpickled are an error of that task.
+            # Arguments that cannot be unpickled are an error for that task.
             pipe.send_bytes(answer(_call, (function, sent)))
 
 
 def forget_credentials(environment: MutableMapping[str, str]) -> None:
-    """Remove the variables whose names indicate a key, token, secret or password.
+    """Remove the environment variables whose names indicate a key, token, secret or password.
 
-    Model-written code runs in this process, and any value it reads may appear in reports.
+    Model-written code runs in this process, and any value that the code reads may appear in reports.
     """
     for name in [name for name in environment if _CREDENTIAL.search(name)]:
         del environment[name]
@@ -140,7 +140,7 @@ def _call(function: Callable[..., Any], sent: bytes) -> object:
 
 
 def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Return a task's result, pickled, or a pickled `Raised` if the task raised an exception."""
+    """Return a task's pickled result, or a pickled `Raised` if the task raised an exception."""
     try:
         came: object = function(*arguments)
     except BaseException as error:  # noqa: BLE001  # any error, it belongs to the parent
@@ -158,7 +158,7 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def _allow(cpu: float) -> None:
-    """Make the kernel end this process after `cpu` seconds of total processor time, plus one.
+    """Make the kernel end this process after a total of `cpu + 1` seconds of CPU time.
 
     The kernel's limit is needed where the parent cannot read a process's usage, and if the parent has ended.
     """

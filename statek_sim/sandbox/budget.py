@@ -1,15 +1,15 @@
-"""Counted limits for a step of model-written code, so that code stops at the same point on every machine.
+"""Limits on the counted work in a step of model-written code, so that code stops at the same point on every machine.
 
 - **iterations**: one per pass of a loop or comprehension and per item of a lazy iterator, four per call to a
   model-written function, fifty per tool call, eight per printed line, and one per 128 items that a single call
   processes in C.
 - **allocation**: bytes that operators, formatting, printing and tools create in one step, even if they are freed.
-- **call depth**: nested active calls to model-written functions, not the depth of Python's own stack.
+- **call depth**: the number of nested calls to model-written functions, not the depth of Python's own stack.
 
 `time_limit` stops work that is not counted, such as a long regular expression search.
 
-A value's size is its number of items, counting shared parts each time they occur: after `x = [x, x]` forty
-times, the size is over 10**12.
+A value's size is its number of items, counting shared parts each time they occur: after running `x = [x, x]`
+forty times, the size exceeds 10**12.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CALL_ITERATIONS: Final = 4
 """Iterations charged for a call to a model-written function."""
 
 TOOL_ITERATIONS: Final = 50
-"""Iterations charged for a tool call, whose own work is not counted."""
+"""Iterations charged for a tool call; the tool's own work is not counted."""
 
 TOOL_BYTES: Final = 1_024
 """Bytes charged for a tool call, because the trace stores the call and its result."""
@@ -52,7 +52,7 @@ class BudgetExceeded(BaseException):
     """Raised when model-written code exceeds a limit; the message states the limit and the likely cause.
 
     This is a `BaseException`, so that `except Exception` in the code does not catch it. Once raised, it is
-    raised again by every iteration, call and `except` block in the same step.
+    re-raised by every iteration, call and `except` block in the same step.
     """
 
 
@@ -88,7 +88,7 @@ class ExecutionBudget:
         self.close_coroutines()
 
     def close_coroutines(self) -> None:
-        """Close the coroutines that the step created; otherwise Python warns that they were never awaited."""
+        """Close the coroutines created in the step; otherwise, Python warns that they were never awaited."""
         while self.opened:
             with suppress(BaseException):
                 self.opened.pop().close()
@@ -116,7 +116,7 @@ class ExecutionBudget:
             self.tick(items >> ITEMS_PER_ITERATION_SHIFT)
 
     def allocate(self, size: int) -> None:
-        """Count `size` bytes of new data. Where possible, callers count data before creating it."""
+        """Count `size` bytes of new data. Where possible, callers count the data before creating it."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.stop(
@@ -144,7 +144,7 @@ class ExecutionBudget:
             self._go_deep(depth)
 
     def leave(self) -> None:
-        """Decrease the call depth after a call that `enter` counted."""
+        """Decrease the call depth after a call counted by `enter`."""
         self._depth = depth = self._depth - 1
         if self._stack_limit and depth < _ROOM_FROM_DEPTH:
             self._give_back_stack()
@@ -161,7 +161,7 @@ class ExecutionBudget:
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
-        """Raise again the error that ended the step, if any. End the step if a MemoryError is being handled."""
+        """Re-raise the error that ended the step, if any. End the step if a MemoryError is being handled."""
         if self._end is not None:
             raise self._end
         if self._reason is not None:
@@ -170,7 +170,7 @@ class ExecutionBudget:
             self.out_of_memory()
 
     def end(self, end: BaseException) -> NoReturn:
-        """End the step with the error `end`, which every later `except` block in the step raises again."""
+        """End the step with the error `end`, which is re-raised by every later `except` block in the step."""
         self._end = end
         raise end
 
@@ -183,7 +183,7 @@ class ExecutionBudget:
         raise BudgetExceeded(self._reason)
 
     def out_of_memory(self) -> NoReturn:
-        """Stop code that allocated more memory than `time_limit` or the machine allows."""
+        """Stop code that tried to allocate more memory than `time_limit` or the machine allows."""
         self.stop(
             "the code tried to allocate more memory than allowed; the likely cause is a value that grows in a loop, or "
             "a huge repetition, range or field width"
@@ -199,11 +199,11 @@ class ExecutionBudget:
         if depth > self.call_depth:
             # Like Python's own limit, but always at the same call. `leave` is not called for a call that did not start.
             self._depth = depth - 1
-            # The whole unwinding counts: code that catches the error may repeat it.
+            # All unwound calls are charged, because code that catches the error may repeat it.
             self.tick(_UNWINDING * self.call_depth)
             raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
-            # Python's own limit also counts the frames of callers; increase it, so that only the call depth applies.
+            # Python's own limit also counts callers' frames; increase it, so that only the call depth applies.
             self._stack_limit = sys.getrecursionlimit()
             sys.setrecursionlimit(self._stack_limit + _FRAMES_PER_CALL * self.call_depth)
 
@@ -221,7 +221,7 @@ _SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 _FLAT: Final = _SCALARS | {str}
 _MAX_NESTING: Final = 400
 
-# Containers suspend any values of model-written code.
+# Containers hold any values of model-written code.
 Value = Any
 
 
@@ -231,17 +231,17 @@ def is_container(value: Value) -> bool:
 
 
 MOST_UNFOLDED: Final = 5_000_000
-"""Maximum `unfolded_size` of a value that is copied or compared; `x = [x, x]` forty times exceeds 10**12."""
+"""Maximum `unfolded_size` of a value that is copied or compared; running `x = [x, x]` forty times exceeds 10**12."""
 
 
 def unfolded_size(value: Value) -> int:
-    """Return the number of items in `value`, counting the items in a shared part each time it occurs.
+    """Return the number of items in `value`, counting the items in a shared part each time the part occurs.
 
     Takes linear time, because each part is visited only once. A container nested more than 400 levels deep,
     or inside itself, counts as one item.
     """
     sizes: dict[int, int] = {}
-    # The entries of a dict's view are new objects. Their ids are only unique while references to them exist.
+    # The entries of a dict view are new objects, whose ids are unique only while references to them exist.
     held: list[list[Value]] = []
     open_: list[_Counting] = []
     container: Value | None = value
@@ -263,7 +263,7 @@ def unfolded_size(value: Value) -> int:
 
 
 class _Counting:
-    """The state while counting one container: the remaining items, and the count so far."""
+    """The state while counting a container: the remaining items and the count so far."""
 
     __slots__ = ("container", "rest", "total")
 

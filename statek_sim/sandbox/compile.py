@@ -24,10 +24,10 @@ class Statement:
     """A compiled top-level statement.
 
     `code` runs in a namespace with the helpers; an expression statement assigns its value to `_statek_result`.
-    `is_print` is True for a bare `print(...)`, after which None is not displayed. `binds` are the names that the
-    statement may bind or delete in its own scope. `global_binds` are the names that functions and comprehensions in the
-    statement may bind as globals: STATEK does not keep these bindings, and a name that already existed gets its old
-    value back after the statement.
+    `is_print` is True for a bare `print(...)`, after which None is not displayed. `binds` are the names that
+    the statement may bind or delete in its own scope. `global_binds` are the names that functions and
+    comprehensions in the statement may bind as globals. STATEK does not keep these bindings: after the
+    statement, a name that already existed gets its old value back.
     """
 
     code: CodeType
@@ -53,7 +53,7 @@ class CompiledBlock:
 
 @lru_cache(maxsize=512)
 def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
-    """Compile `source` into statements; raises the same errors as `policy.checked` for code that is not allowed.
+    """Compile `source` into statements; for code that is not allowed, raises the same errors as `policy.checked`.
 
     Results are cached by source and policy.
     """
@@ -100,7 +100,7 @@ def _code_of(statement: ast.stmt, *, restricted: bool) -> CodeType:
 
 
 def _raising(error: SyntaxError) -> CodeType:
-    # The arguments of the error have no location if Python's symbol table found it, so use the attributes.
+    # The error's arguments have no location if Python's symbol table found the error, so use the attributes.
     place = (error.filename, error.lineno, error.offset, error.text, error.end_lineno, error.end_offset)
     return compile(
         f"raise _statek_syntax_error({error.msg!r}, {place!r})", FILENAME, "exec", dont_inherit=True
@@ -108,7 +108,7 @@ def _raising(error: SyntaxError) -> CodeType:
 
 
 def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names that `statement` may bind or delete in its own scope, and those that it may bind as globals.
+    """Return the names that `statement` may bind or delete in its own scope, and those it may bind as globals.
 
     Globals are names that a function in the statement declares as global, and names that `:=` binds inside a
     comprehension. Both tuples are in order of first appearance.
@@ -156,7 +156,7 @@ _NAMED: Final = frozenset(
 
 
 def _outer_bindings(comprehension: ast.AST) -> list[str]:
-    """Return the names that `:=` binds outside a comprehension; loop variables are local to it."""
+    """Return the names that `:=` binds outside a comprehension. Loop variables are local to the comprehension."""
     return [node.target.id for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr)]
 
 
@@ -184,9 +184,7 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Mod: "mod", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor",
     ast.Sub: "sub",
 }  # fmt: skip
-"""Operators that have a helper, because they can create large amounts of data, sets, or strings with memory
-addresses.
-"""
+"""Operators with a helper, because they can create large amounts of data, sets, or strings with memory addresses."""
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
@@ -195,10 +193,10 @@ _Repeating = TypeVar("_Repeating", ast.AsyncFor, ast.While, ast.AsyncFunctionDef
 
 
 def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
-    """Rewrite `statement` to call the helpers; an expression statement becomes an assignment to `_statek_result`.
+    """Rewrite `statement` in place to call the helpers.
 
-    In `restricted` code, `format` methods can only read attributes that the code itself may read. The
-    argument is modified.
+    An expression statement becomes an assignment to `_statek_result`. In `restricted` code, `format` methods
+    can only read attributes that the code itself may read.
     """
     changed: ast.stmt = _Transformer(restricted=restricted).visit(statement)
     if not isinstance(changed, ast.Expr):
@@ -207,7 +205,7 @@ def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
 
 
 class _Transformer(ast.NodeTransformer):
-    """Rewrites a statement in place; faster than `ast.NodeTransformer`, because it looks up its methods only once."""
+    """Rewrites a statement in place; faster than `ast.NodeTransformer`, because methods are looked up only once."""
 
     def __init__(self, *, restricted: bool) -> None:
         self._restricted = restricted
@@ -273,7 +271,7 @@ class _Transformer(ast.NodeTransformer):
         name = OPERATORS.get(type(node.op))
         target = node.target
         if name is not None and isinstance(target, ast.Name) and not _is_harmless(node.op, node.value):
-            # A future as the target is not awaited: adding to a future is a TypeError, as in STATEK.
+            # A future as the target is not awaited: as in STATEK, adding to a future raises TypeError.
             old = _at(ast.Name(target.id, _LOAD), target)
             return _at(ast.Assign([target], _helper(f"{OPERATOR}i{name}", node, old, value)), node)
         return _at(ast.AugAssign(self.visit(target), node.op, value), node)
@@ -327,7 +325,7 @@ class _Transformer(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.stmt:
         self.generic_visit(node)
         if node.finalbody:
-            # A `return` in the `finally` block would swallow the error that `check` raises again.
+            # A `return` in the `finally` block would swallow the error that `check` re-raises.
             node.finalbody.insert(0, _statement(CHECK, node))
         return node
 
@@ -378,7 +376,7 @@ _METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
 
 
 def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
-    """Return a call to the helper `name` with the location of `place`."""
+    """Return a call to the helper `name`, located at `place`."""
     line = place.lineno
     located: Any = ast.Call(_named(name, line), list(args), [])
     located.lineno, located.col_offset = line, place.col_offset
@@ -387,7 +385,7 @@ def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
 
 @lru_cache(maxsize=4096)
 def _named(name: str, line: int) -> ast.Name:
-    """Return a node for a helper's name on a line. The node is shared; errors have the call's location."""
+    """Return a name node for a helper on a line. The node is shared; errors show the call's location."""
     located: Any = ast.Name(name, _LOAD)
     located.lineno = located.end_lineno = line
     located.col_offset = located.end_col_offset = 0
@@ -395,7 +393,7 @@ def _named(name: str, line: int) -> ast.Name:
 
 
 def _statement(name: str, place: ast.AST, *args: ast.expr) -> ast.stmt:
-    """Return a statement that calls the helper `name`, with the location of `place`."""
+    """Return a statement that calls the helper `name`, located at `place`."""
     located: Any = place
     return _at(ast.Expr(_helper(name, located, *args)), place)
 

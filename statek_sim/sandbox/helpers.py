@@ -31,7 +31,7 @@ from statek_sim.sandbox.ordered_set import (
 )
 from statek_sim.sandbox.policy import FORMAT_METHODS, SandboxPolicy, check_import
 
-# Values are any values of model-written code.
+# Any value in model-written code.
 Value = Any
 
 ALLOWED_BUILTINS: Final = (
@@ -54,7 +54,7 @@ _CONSUMERS: Final = frozenset(
         "sorted", "subtract", "sum", "symmetric_difference", "symmetric_difference_update", "tuple", "union", "update",
     }
 )  # fmt: skip
-"""Names of functions, types and methods that iterate over their arguments in C."""
+"""Names of functions, types and methods whose C code iterates over the arguments."""
 
 _REPR_CONVERSION: Final = ord("r")
 _STR_CONVERSION: Final = ord("s")
@@ -66,7 +66,7 @@ def build_helpers(
     resolve: Callable[[Value], Value],
     call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
 ) -> dict[str, object]:
-    """Return the helpers for compiled code by name, for the namespace in which it runs.
+    """Return a mapping from names to helpers, for the namespace in which compiled code runs.
 
     `resolve` returns a future's value, and any other value unchanged. `call(function, args, kwargs)` calls a
     function.
@@ -94,7 +94,7 @@ def build_helpers(
 def sandbox_builtins(
     policy: SandboxPolicy, modules: Callable[[], Mapping[str, SandboxModule]], budget: ExecutionBudget
 ) -> dict[str, object]:
-    """Return `__builtins__` for code under `policy`; `modules` is called when the code imports a module.
+    """Return `__builtins__` for code under `policy`; `modules` is called when code imports a module.
 
     Unrestricted code gets all of Python's builtins. Builtins that may never return, or whose results differ
     between processes, are replaced.
@@ -114,8 +114,8 @@ def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable
     """Return a version of `vars`, `locals` or `dir` for agent code.
 
     Without arguments, these functions inspect their caller. In STATEK, the caller is one of STATEK's own
-    functions, so this version returns that function's variables. `bound` adds the variables that exist if
-    Python can read the signature.
+    functions, so this version returns that function's variables. `bound` adds the variables that exist only
+    if Python can read the signature.
     """
 
     def look(*args: Value, **kwargs: Value) -> Value:
@@ -139,14 +139,14 @@ _LOOKING_AROUND: Final = {
 
 
 CALLING: Final = "call_helper"
-"""The name, in Python's frames, of the function through which compiled code calls other functions."""
+"""The name (in Python's frames) of the function through which compiled code calls other functions."""
 
 
 def _calling(
     budget: ExecutionBudget, resolve: Callable[[Value], Value], call: Callable[..., Value]
 ) -> Callable[..., Value]:
     def prepared(func: Value, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Prepare arguments for a C function by removing differences between processes: set order, memory addresses."""
+        """Remove differences between processes (set order, memory addresses) from arguments for a C function."""
         if getattr(func, "__name__", None) in _CONSUMERS:
             return tuple(consumed(budget, resolve(value)) for value in args)
         if func is str and len(args) == 1 and type(args[0]) not in _SHOWN_AS_THEY_ARE:
@@ -167,7 +167,7 @@ def _calling(
             return without_addresses(result)
         return result
 
-    # Errors contain the name, for example if agent code passes an argument named `func`.
+    # Errors contain this name, for example if agent code passes an argument named `func`.
     call_helper.__module__, call_helper.__qualname__ = "statek.executors.utils", "_smart_call"
     return call_helper
 
@@ -210,7 +210,7 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 
 def _spread_in_set(budget: ExecutionBudget, value: Value) -> Iterator[Value]:
-    """Return the iterator for `{*value}`; if `value` is not iterable, Python raises the same error as in a loop."""
+    """Return an iterator for `{*value}`. If `value` is not iterable, Python raises the same error as in a loop."""
     return iter(consumed(budget, value))
 
 

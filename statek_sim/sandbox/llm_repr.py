@@ -19,11 +19,11 @@ from typing import Any, Final
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
 
-# Values are any values that model-written code prints.
+# Any value that model-written code prints.
 Value = Any
 
 DEFAULT_MAX_LEN: Final = 25
-"""Default for the maximum number of items displayed per collection."""
+"""Default maximum number of items displayed per collection."""
 
 MAX_PARTS: Final = 50_000
 """Maximum number of items displayed per value, including items in nested collections."""
@@ -37,9 +37,7 @@ STORES_OWN: Final = "__stores_own__"
 """Marks a `__str__` method that the store added to a class; its objects are displayed by their members."""
 
 STORE_MEMBERS: Final = "__store_members__"
-"""Name of the method on stored objects that returns the displayed members; its argument selects members by
-name.
-"""
+"""Name of the method on stored objects that returns the displayed members; the argument selects members by name."""
 
 
 class StoredCollection:
@@ -57,7 +55,7 @@ class StoredCollection:
         raise NotImplementedError
 
     def _contents(self) -> Iterable[Value]:
-        """Return the stored forms of all items, or of all keys and values in a mapping, in any order."""
+        """Return the stored forms of all items (for a mapping, all keys and values), in any order."""
         raise NotImplementedError
 
 
@@ -65,7 +63,7 @@ _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 _Names = str | tuple[str, ...]
-"""Member names. A string matches every name that is a substring of it, as in STATEK."""
+"""Member names. As in STATEK, a string matches every name that is a substring of the string."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +72,7 @@ class _Options:
 
     `show_only` and `hide` select an object's members by name, and `expand` names members to display in full.
     `max_len` is the maximum number of items displayed per collection. `repeated` omits members that are
-    objects. `is_nested` puts a string in quotes.
+    objects. `is_nested` quotes strings.
     """
 
     hide: _Names = ()
@@ -115,9 +113,10 @@ def llm_repr(
 ) -> str:
     """Return the text that an agent sees for `value`; see `_Options` for the options.
 
-    `others` are additional arguments for an object's own `__llm_repr__`. While its own `__llm_repr__` runs,
-    an object is displayed by its members. Raises `RecursionError` for a value nested more than 150 levels
-    deep, such as a list that contains itself, and `BudgetExceeded` for a value with more than 50,000 items.
+    `others` are additional arguments for an object's own `__llm_repr__`. While an object's own `__llm_repr__`
+    runs, the object is displayed by its members. Raises `RecursionError` for a value nested more than 150
+    levels deep, such as a list that contains itself, and `BudgetExceeded` for a value with more than 50,000
+    items.
     """
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=options.get("is_nested", False))
@@ -133,7 +132,7 @@ def llm_repr(
 
 
 def llm_members(value: Value, **options: Value) -> str:
-    """Format `value` by its members, without its own methods; strings are quoted by default."""
+    """Format `value` by its members, without calling its own methods; strings are quoted by default."""
     wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=wanted.is_nested)
@@ -149,7 +148,7 @@ def llm_value(value: Value, *, quoted: bool = True) -> str:
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
-    """Return what `print(value)` outputs: a string unchanged, any other value as returned by `llm_repr`."""
+    """Return the output of `print(value)`: a string unchanged, any other value as formatted by `llm_repr`."""
     return value if isinstance(value, str) else llm_repr(value, budget=budget)
 
 
@@ -187,7 +186,7 @@ class _Printer:
         return f"{brackets[0]}{','.join(parts)}{', ...' if more else ''}{brackets[1]}{more}"
 
     def _items(self, values: Iterable[Value], *, repeated: bool) -> list[str]:
-        """Format the first items; an item of the same type as an earlier item is `repeated`."""
+        """Format the first items. An item with the same type as an earlier item counts as `repeated`."""
         seen: set[type] = set()
         parts = []
         for item in islice(values, self._max_len):
@@ -216,7 +215,7 @@ class _Printer:
         return self.by_str(item, _Options(repeated=repeated))
 
     def by_str(self, value: Value, wanted: _Options) -> str:
-        """Format an object with its own `__str__` if it has one, else by its members."""
+        """Format an object with its own `__str__`, if any, or by its members."""
         if _has_own_str(type(value)):
             return without_addresses(str(value))
         return self.by_members(value, wanted)
@@ -305,7 +304,7 @@ def _own_repr(method: Callable[..., Value], options: Mapping[str, Value]) -> str
 
 
 def _is_showing_itself(kind: type) -> bool:
-    """Return whether the `__llm_repr__` of an object of exactly this type is running."""
+    """Return whether `__llm_repr__` is running for an object of exactly this type."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "__llm_repr__" and type(frame.f_locals.get("self")) is kind:
@@ -318,7 +317,7 @@ MOST_WORK: Final = 100_000
 """Maximum iterations for formatting one value in a trace; a small value can contain itself a billion times."""
 
 SHORT_TEXT: Final = "__short_text__"
-"""Name of the method with which jobs and agents return their short text for traces."""
+"""Name of the method by which jobs and agents return their short form for traces."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
@@ -326,8 +325,8 @@ _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 def shown(value: object) -> str:
     """Return the text that an agent would see for `value`, for use in traces.
 
-    If the object's own method raises, the text is its class and the error. For example, the `__str__` of an
-    unfinished subtask handler raises RuntimeError.
+    If the object's own method raises an exception, the text consists of the class and the error. For example,
+    the `__str__` of an unfinished subtask handler raises RuntimeError.
     """
     if type(value) is str:
         return value

@@ -1,8 +1,8 @@
 """The modules that restricted code can import (behaviour 3).
 
 Modules have the same exports and restrictions as in STATEK 1.4.2. Iterators count their items. Functions that
-return the current time, such as `datetime.now()`, `date.today()` and `strftime` without a time, read the
-runtime's clock, which is always in UTC. They return plain `datetime` or `date` objects.
+use the current time, such as `datetime.now()`, `date.today()` and `strftime` without a time, read the
+runtime's clock, which is always in UTC. Their dates and times are plain `datetime` or `date` objects.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SandboxModule:
 
 @final
 class Names:
-    """English names of days or months; the names in `calendar` depend on the machine's locale.
+    """English names for days or months; the names in `calendar` depend on the machine's locale.
 
     An index returns a name, and a slice returns a list of names.
     """
@@ -108,7 +108,7 @@ _NAMES: Final[Mapping[str, Export]] = {
 
 
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
-    """Return all importable modules by name. Their functions read `clock` and charge `budget`."""
+    """Return all importable modules, keyed by name. The modules' functions read `clock` and charge `budget`."""
     replaced = _replacements(clock, budget)
     modules = {}
     for module, names in EXPORTED_NAMES.items():
@@ -134,7 +134,7 @@ _CONSTANT_IDS: Final = frozenset(
 """The ids of the real modules' exports, which live as long as the process."""
 
 _MADE: Final[WeakSet[Export]] = WeakSet()
-"""Replacements for exports; each belongs to one clock and budget."""
+"""Replacements for exports; each is bound to a clock and a budget."""
 
 
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
@@ -173,7 +173,7 @@ def _reduce(budget: ExecutionBudget) -> Callable[..., Any]:
 def dumps(obj: Any, *, default: Callable[[Any], Any] | None = None, **options: Any) -> str:
     """Serialize a value to JSON.
 
-    For a stored object, the error is dbzero's, because Python's own error would read the object's class.
+    For a stored object, raise dbzero's error, because Python's own error would read the object's class.
     """
     return json.dumps(obj, default=default or _not_json, **options)
 
@@ -201,7 +201,7 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 
 
 def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `counting` for two positional arguments; other calls go to the `real` function, which raises the error."""
+    """Return `counting` for two positional arguments; other calls go to `real`, which raises the error."""
     return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else counting(*args)
 
 

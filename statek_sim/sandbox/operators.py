@@ -1,10 +1,10 @@
-"""Operators and lazy iterators for model-written code, which count their work.
+"""Operators and lazy iterators that count the work they do, for use by model-written code.
 
 Helpers replace operators that can create large amounts of data, sets without a fixed order, or strings with
 memory addresses. For example, `x * y` compiles to `_statek_op_mul(x, y)`. Error types and messages are
 Python's own, because the helpers call Python's operators.
 
-`sum(itertools.count())` loops in C, where iterations are not counted. Therefore iterators count their own
+`sum(itertools.count())` loops in C, where iterations are not counted. Therefore, iterators count their own
 items: `map`, `zip`, `filter`, `enumerate`, `reversed`, `iter`, all iterators in itertools, and generators.
 """
 
@@ -35,14 +35,14 @@ _OF_SETS: Final[Mapping[str, BinaryOperator]] = {
 
 
 def size_in_bytes(value: Value) -> int:
-    """Return the size of a string or sequence in bytes, excluding its items; 0 for any other value."""
+    """Return the size in bytes of a string or sequence, excluding its items, or 0 for any other value."""
     if isinstance(value, _TEXTS):
         return len(value)
     return _POINTER_BYTES * len(value) if isinstance(value, _SEQUENCES) else 0
 
 
 def counting_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
-    """Return the counting operators by name: `add` for `+`, `iadd` for `+=`, and so on."""
+    """Return the counting operators, keyed by name: `add` for `+`, `iadd` for `+=`, and so on."""
     found = {name: _of_sets(operation) for name, operation in _OF_SETS.items()}
     found |= {"add": _adding(budget, operator.add), "iadd": _adding(budget, operator.iadd)}
     found |= {"mul": _repeating(budget, operator.mul), "imul": _repeating(budget, operator.imul)}
@@ -99,7 +99,7 @@ _MAKING: Final = 2
 class LazyIterator:
     """Wraps the iterator `source` and counts one iteration per item.
 
-    Its attributes have a prefix that model-written code may not use, because they give access to the budget.
+    The attributes have a prefix that model-written code may not use, because they give access to the budget.
     """
 
     __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
@@ -122,14 +122,14 @@ class LazyIterator:
 
 
 def stands_for(value: Any) -> Any:
-    """Return the Python iterator or generator inside one of this module's wrappers, and any other value unchanged."""
+    """Unwrap the Python iterator or generator in one of this module's wrappers; return any other value unchanged."""
     if isinstance(value, LazyIterator):
         return stands_for(value._statek_source)
     return value._statek_generator if isinstance(value, GuardedGenerator) else value
 
 
 class GuardedGenerator:
-    """Wraps a generator in model-written code, and counts each resumption as a call."""
+    """Wraps a generator from model-written code, and counts each resumption as a call."""
 
     __slots__ = ("_statek_budget", "_statek_generator")
 
@@ -145,7 +145,7 @@ class GuardedGenerator:
         return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
-        # Nothing could handle an exception that model-written code raises here.
+        # Nothing could handle an exception raised here by model-written code.
         with suppress(BaseException):
             self._statek_generator.close()
 
@@ -177,9 +177,9 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def consumed(budget: ExecutionBudget, value: Item) -> Item:
-    """Return `value` as an argument for C code: plain sets become ordered sets, and a range's items are counted.
+    """Return `value` as an argument for C code: plain sets become ordered sets, and items of a range are counted.
 
-    A range's items are not counted elsewhere, because a range stores no data.
+    They are not counted elsewhere, because a range stores no data.
     """
     if type(value) is range:
         budget.scan(_length(value))
@@ -190,7 +190,7 @@ def consumed(budget: ExecutionBudget, value: Item) -> Item:
 def counted(budget: ExecutionBudget, iterable: Item) -> Item:
     """Return an iterable that counts each item of `iterable`; iterables that already count are returned unchanged.
 
-    Other values that are not iterable are also returned unchanged, so that the caller raises its own error.
+    Values that are not iterable are also returned unchanged, so that the caller raises its own error.
     """
     if isinstance(iterable, LazyIterator | GuardedGenerator) or not isinstance(iterable, Iterable):
         return iterable
@@ -198,7 +198,7 @@ def counted(budget: ExecutionBudget, iterable: Item) -> Item:
 
 
 def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
-    """Return counting replacements for `map`, `zip`, `filter`, `enumerate`, `reversed` and `iter` by name."""
+    """Return counting replacements for `map`, `zip`, `filter`, `enumerate`, `reversed` and `iter`, keyed by name."""
 
     def iterator(*args: Item) -> Item:
         found = builtins.iter(*(args if len(args) == 2 else map(stable_set, args)))
@@ -208,7 +208,7 @@ def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
-    """Return counting replacements for everything that itertools exports, by name."""
+    """Return counting replacements for everything that itertools exports, keyed by name."""
 
     def from_iterable(iterables: Item, /) -> LazyIterator:
         return LazyIterator(budget, itertools.chain.from_iterable(counted(budget, iterables)))
@@ -223,8 +223,8 @@ def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def _lazy(budget: ExecutionBudget, kind: Any) -> Any:
-    """Return a counting class to replace `kind`, one of Python's lazy iterator types."""
-    # Iterators that may consume many items without yielding any also count the consumed items.
+    """Return a counting class that replaces `kind`, one of Python's lazy iterator types."""
+    # Iterators that may consume many items without yielding one also count the consumed items.
     prepared = counted if kind in _SKIPPING else _in_order
 
     def initialize(self: LazyIterator, *args: Item, **kwargs: Item) -> None:

@@ -1,12 +1,13 @@
 """Sets with a fixed order, and a `hash` with the same result in every process.
 
-Python orders a set of strings by hashes, which change with PYTHONHASHSEED, so two runs of the same scenario
-could print different output. The classes here are subclasses of `set` and `frozenset` with a fixed order:
+Python orders a set of strings by their hashes, which change with PYTHONHASHSEED, so two runs of the same
+scenario could print different output. The classes here are subclasses of `set` and `frozenset` with a fixed
+order:
 
 - A set of only numbers and tuples of numbers has Python's own order, which is the same in every process (and in
   STATEK).
-- Any other set is ordered by type name, then by `repr` without memory addresses, then by location in the store,
-  then by attributes. Objects that are equal in all of these keep Python's order.
+- Any other set is ordered by type name, then by `repr` without memory addresses, then by location in the
+store, then by attributes. Objects that are equal in all these respects keep Python's order.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9
 STORE_PLACE: Final = "__place_in_statek_sims_store__"
 """Name of the method that returns an object's location in a store: an unsigned 64-bit number, or None."""
 
-# Sets hold any values of model-written code.
+# Any value in model-written code.
 Item = Any
 
 
@@ -84,7 +85,8 @@ def stable_set(value: Item) -> Item:
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
     """Return the items' `repr`s in order, joined by commas.
 
-    Each item's `repr` is computed only once; twice would double the work at every level of nested sets.
+    Each item's `repr` is computed only once; computing it twice would double the work at every level of
+    nested sets.
     """
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
@@ -109,7 +111,7 @@ def _attributes(item: Item) -> str:
 
 
 class _SetType(type):
-    """Metaclass that lets `isinstance(x, set)` in model-written code also accept plain sets, for example from tools."""
+    """Metaclass that makes `isinstance(x, set)` in model-written code also accept plain sets, such as tools return."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         plain = builtins.set if issubclass(cls, builtins.set) else builtins.frozenset
@@ -128,13 +130,13 @@ class _Ordered(metaclass=_SetType):
         return type(self)(deepcopy(item, memo) for item in self)  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[type, tuple[list[Item]]]:
-        # Pickle looks up a type by its name, which is that of the plain type here.
+        # Pickle looks up a type by name, which here is the plain type's name.
         plain = builtins.set if isinstance(self, builtins.set) else builtins.frozenset
         return plain, (list(self),)
 
 
 class OrderedSet(_Ordered, builtins.set[Item]):
-    """A `set` in a fixed order. Its type is displayed as `set`."""
+    """A `set` with a fixed order. Its type is displayed as `set`."""
 
     __slots__ = ("_to_pop",)
 
@@ -153,7 +155,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
         plain = builtins.set.__iter__
         if set(map(type, plain(self))) <= _WHOLE:
             return next(plain(self))
-        # Sorting for every popped item would be quadratic.
+        # Sorting for every popped item would take quadratic time.
         queue: _ToPop | None = getattr(self, "_to_pop", None)
         if queue is None or queue.left != self:
             queue = self._to_pop = _ToPop(in_order(plain(self)))
@@ -177,7 +179,7 @@ class _ToPop:
 
 
 class OrderedFrozenSet(_Ordered, builtins.frozenset[Item]):
-    """A `frozenset` in a fixed order. Its type is displayed as `frozenset`."""
+    """A `frozenset` with a fixed order. Its type is displayed as `frozenset`."""
 
     __slots__ = ()
 
@@ -192,7 +194,7 @@ _RETURNING: Final = (
 
 
 def _keep_kind(kind: type, base: type) -> None:
-    """Replace the methods on `kind` that return a plain `base` with methods that return a `kind`."""
+    """Replace the methods of `kind` that return a plain `base` with methods that return a `kind`."""
     for name in _RETURNING:
         setattr(kind, name, _returning_kind(kind, getattr(base, name), name))
 

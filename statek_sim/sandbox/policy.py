@@ -1,8 +1,9 @@
 """The rules that decide whether model-written code may run.
 
 The rules and all messages are those of STATEK 1.4.2's restricted mode (behaviour 3): first STATEK's own rules
-for names, imports and hidden tools, then RestrictedPython's. Most replies contain nothing that either could
-reject, such as private names or functions; for these, a single pass with `survey` replaces both checks.
+for names, imports and hidden tools, then RestrictedPython's. Most replies contain nothing that either set of
+rules could reject, such as private names or functions. For these replies, a single pass with `survey`
+replaces both checks.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ EXPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "json": _names("loads dumps"),
 }
-"""The names that restricted code can use from each module (STATEK 1.4.2); all other attributes are refused."""
+"""The names that restricted code can use from each module (STATEK 1.4.2); all other attributes are denied."""
 
 DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
 """Modules that restricted code may import by default."""
@@ -79,7 +80,7 @@ HELPER_PREFIX: Final = "_statek_"
 
 _MAX_NESTING: Final = 150
 _MAX_COMPILED: Final = 200_000
-"""Maximum number of nodes to compile; Python compiles a `finally` body once for each way into it."""
+"""Maximum number of nodes to compile; Python compiles a `finally` body once for each way of reaching it."""
 
 _EXITS: Final = (ast.Return, ast.Break, ast.Continue)
 _FORMATTER: Final = string.Formatter()
@@ -88,8 +89,9 @@ _KEYS: Final = re.compile(r"\[[^\]]*\]?")
 
 _STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
 FORMAT_METHODS: Final = ("format", "format_map")
-"""`str` methods that read attributes of their arguments: compiled code calls a helper that checks the
-template.
+"""`str` methods that read attributes of their arguments.
+
+Instead of these, compiled code calls a helper that checks the template.
 """
 
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
@@ -115,7 +117,7 @@ def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
     """Return the syntax tree and survey for `source`, if `policy` allows the code.
 
     Raises `SandboxViolation` for forbidden code, `SyntaxError` where STATEK does not catch that error, and
-    `RecursionError` for code nested more than 150 levels deep (in STATEK, the limit is its own stack). Python
+    `RecursionError` for code nested more than 150 levels deep (in STATEK, the stack sets the limit). Python
     may issue SyntaxWarnings.
     """
     return _check_restricted(source, policy) if policy.restricted else _parse(source)
@@ -145,14 +147,14 @@ def _check_restricted(source: str, policy: SandboxPolicy) -> tuple[ast.Module, S
     if not found.plain or found.has_import or found.names & (DENIED_NAMES | policy.blocked_tools):
         _NameRules(policy).visit(tree)
     if not found.plain:
-        # RestrictedPython rewrites its tree, so it gets its own copy.
+        # RestrictedPython modifies the tree, so it gets a copy.
         _check_restrictedpython(ast.parse(source))
         _check_inner_attributes(tree)
     return tree, found
 
 
 def _parse(source: str) -> tuple[ast.Module, Survey]:
-    """Return the syntax tree and its survey; refuse reserved names, and code too deep for the recursive visitors."""
+    """Return the syntax tree and its survey; reject reserved names, and code too deep for the recursive visitors."""
     try:
         tree = ast.parse(source)
     except RecursionError:
@@ -170,16 +172,16 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
 
 
 def compiled_nodes(tree: ast.AST) -> int:
-    """Return how many nodes Python compiles for `tree`; nodes in a `finally` count once for each way into it.
+    """Return how many nodes Python compiles for `tree`.
 
-    The ways into it are the end of the `try`, an exception, and each `return`, `break` and `continue` inside
-    the `try`.
+    Nodes in a `finally` block count once for each way of reaching it. The ways are the end of the `try`, an
+    exception, and each `return`, `break` and `continue` inside the `try`.
     """
     return _compiled(tree)[0]
 
 
 def _compiled(node: ast.AST) -> tuple[int, int]:
-    """Return the number of compiled nodes for `node`, and the number of exits from the enclosing block in `node`."""
+    """Return the number of compiled nodes for `node`, and the number of exits in `node` from the enclosing block."""
     nodes, exits = 1, int(isinstance(node, _EXITS))
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.Try | ast.TryStar) and child in node.finalbody):
@@ -211,8 +213,9 @@ def _check_restrictedpython(tree: ast.Module) -> None:
         return
     message = str(tuple(result.errors))
     if _PRIVATE_NAME in message:
-        # A single private name anywhere disables every other objection, as in STATEK; only compiling can fail now.
-        # STATEK's module has `from __future__ import annotations`, which its code inherits: annotations pass.
+        # As in STATEK, a single private name anywhere disables every other objection; only compiling can
+        # still fail. STATEK's module has `from __future__ import annotations`, which the code inherits, so
+        # annotations pass.
         compile(tree, "<sandbox>", "exec", _STATEKS_FLAGS, dont_inherit=True)
         return
     raise SandboxViolation(message)
@@ -238,9 +241,9 @@ def check_template(template: str) -> None:
 
 
 def _check_inner_attributes(tree: ast.Module) -> None:
-    """Raise `SandboxViolation` for attributes that lead to frames, and from there to the budget.
+    """Raise `SandboxViolation` for attributes that lead to frames, and thus to the budget.
 
-    STATEK allows these attributes, because it has no budget.
+    STATEK, which has no budget, allows these attributes.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in INSPECT_ATTRIBUTES:
@@ -455,9 +458,10 @@ _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
 
 
 class RestrictedMethod:
-    """A stored object's method for agent code, which can only call it (dbzero 0.7.0, restricted).
+    """A stored object's method as seen by agent code, which can only call it (dbzero 0.7.0, restricted).
 
-    Python cannot read its signature, so a failing call is made only once, whereas a plain function is called twice.
+    Python cannot read the method's signature, so a failing call is made only once, whereas a plain function
+    is called twice.
     """
 
     __slots__ = ("_call",)
@@ -470,11 +474,11 @@ class RestrictedMethod:
         return _CALL(self)(*args, **kwargs)
 
     def __getattribute__(self, name: str) -> Any:
-        """Refuse every attribute; Python's own operations look up methods on the class."""
+        """Deny access to every attribute; Python's own operations look up methods on the class."""
         raise AttributeError(f"Restricted method attribute access denied: {name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse every assignment."""
+        """Deny every assignment."""
         raise AttributeError(f"'RestrictedMethod' object has no attribute {name!r}")
 
     def __repr__(self) -> str:

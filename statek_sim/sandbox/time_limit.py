@@ -1,12 +1,11 @@
-"""Processor time and memory limits for a block of model-written code, because the budget does not count all work.
+"""CPU time and memory limits for a block of model-written code, because the budget does not count all work.
 
-A processor time timer (SIGPROF) raises `BudgetExceeded` repeatedly until the block has ended. It stops Python
-code, and C code that checks for signals, such as `re` and arithmetic with large integers. An address space
-limit turns an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends
-the process with a traceback that contains the block.
-
-The limits apply only in the main thread of a process without a watchdog. Whether code exceeds them depends on
-the machine; code that stays within them has the same trace on every machine.
+A CPU timer (SIGPROF) raises `BudgetExceeded` repeatedly until the block has ended. This stops Python code,
+and C code that checks for signals, such as `re` and arithmetic with large integers. An address space limit
+turns an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends the
+process with a traceback that contains the block. The limits apply only in the main thread, and only if the
+process has no watchdog. Whether code exceeds the limits depends on the machine; code that stays within them
+has the same trace on every machine.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLimits:
-    """The limits for one block: `seconds` of processor time, and `memory`, how many bytes the process may grow by."""
+    """The limits for a block: CPU time in `seconds`, and the number of bytes by which `memory` may grow."""
 
     seconds: float = 4.0
     memory: int = 1 << 30
 
 
 GRACE: Final = 1.0
-"""Seconds of processor time between the timer and the last resort."""
+"""Seconds of CPU time between the timer and the last resort."""
 
 _AGAIN: Final = 0.1
-"""Seconds of processor time after which `BudgetExceeded` is raised again if the code caught it."""
+"""Seconds of CPU time after which `BudgetExceeded` is raised again if the code caught it."""
 
 _SHOWN: Final = 400
-"""Maximum characters of the block shown in a traceback; Python truncates names after 500 characters."""
+"""Maximum number of the block's characters shown in a traceback; Python truncates names after 500 characters."""
 
 
 @dataclass(slots=True)
@@ -61,9 +60,9 @@ _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False, handles_timer=F
 
 
 def _is_possible() -> bool:
-    """Return whether the limits apply: in the main thread of a process without a watchdog.
+    """Return whether the limits apply.
 
-    Signals only arrive in the main thread. A watchdog kills and reports a run itself.
+    Signals only arrive in the main thread. A watchdog, if there is one, kills and reports a run instead.
     """
     return threading.current_thread() is threading.main_thread() and not progress.is_watched()
 
@@ -120,9 +119,9 @@ def timer_handled() -> Iterator[None]:
 
 
 def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
-    """Call `run`, which executes the block `source`, within the limits, and return its result.
+    """Execute the block `source` within the limits by calling `run`, and return the result.
 
-    Raises `BudgetExceeded`, and stops `budget`, if the block exceeds the processor time or memory limit.
+    If the block exceeds the CPU time or memory limit, stop `budget` and raise `BudgetExceeded`.
     """
     limits = _PROCESS.limits if _is_possible() else None
     try:
@@ -185,8 +184,8 @@ class _Timer:
         if frame is not None and frame.f_code is _LEAVING:
             return
         self._budget.stop(
-            f"the code used more than {self._limits.seconds:g} s of processor time in one step, which depends on the "
-            "machine; the likely cause is a search or computation that takes too long"
+            f"the code used more than {self._limits.seconds:g} s of CPU time in one step, which "
+            f"depends on the machine; the likely cause is a search or computation that takes too long"
         )
 
 
@@ -207,7 +206,7 @@ def _lowered(memory: int) -> tuple[int, int] | None:
 
 
 def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `run` and has the block's source in its name, which tracebacks from C show."""
+    """Return a function that calls `run` and has the block's source in its name, where tracebacks from C show it."""
 
     def block() -> T:
         return run()

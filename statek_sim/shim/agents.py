@@ -30,7 +30,7 @@ _DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").re
 
 
 class _NoPlace:
-    """The keeper for `Metadata`, which a run store saves but which has no location in the shim's store."""
+    """The keeper for `Metadata` objects, which run stores save although they have no location in the shim's store."""
 
     def made(self, kind: type[dict[str, str]]) -> Any:
         """Return an empty dict without attributes."""
@@ -269,7 +269,7 @@ class SupervisedAgent(Agent):
             return True
         metadata = {key: value for block in blocks for key, value in block.metadata.items()}
         codes = [block.code for block in blocks]
-        # Blocks with tool calls or metadata are kept as text, which the runtime parses again.
+        # Blocks with tool calls or metadata are stored as text, and the runtime parses them again.
         is_plain = not metadata and not any(block.tool_calls for block in blocks)
         kept: Any = (codes[0] if len(codes) == 1 else codes) if is_plain else unparsed_warmup_def
         self.warmup_def = WarmupDef(kept, metadata or None)
@@ -367,7 +367,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
 class Researcher(SupervisedAgent):
     """An agent that asks and answers its user with the tools `ask` and `answer`, created from `send_message`.
 
-    The application's own tools with these names replace them.
+    If the application has its own tools with these names, they are used instead.
     """
 
     send_message: Any = None

@@ -51,7 +51,7 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
 implements it.
 """
 OF_STATEK: Final = frozenset(_TABLES["texts"]["statek"].split())
-"""Strings that STATEK itself has stored before a job's first reply is executed."""
+"""Strings that STATEK itself stores before a job's first reply is executed."""
 
 
 def elsewhere(module: str, name: str) -> list[str]:
@@ -61,11 +61,11 @@ def elsewhere(module: str, name: str) -> list[str]:
 
 PACKAGES: Final = ("statek", "dbzero")
 ON_DBZERO: Final = "dbzero_modelkit"
-"""A pure Python package of models that imports dbzero; if installed, it works with the shim."""
+"""A pure Python package that imports dbzero and provides models; if installed, it works with the shim."""
 
 
 class StandInModule(ModuleType):
-    """A module that replaces a STATEK or dbzero module; names are imported on first use.
+    """A replacement for a STATEK or dbzero module; names are imported on first use.
 
     Reading a missing name raises ImportError.
     """
@@ -103,7 +103,7 @@ class StandIns(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a shim module, or None for other packages.
+        """Return the spec for a shim module, or None for other packages.
 
         Raises `ModuleNotCovered` for an unknown `statek` or `dbzero` module.
         """
@@ -135,7 +135,7 @@ class StandIns(MetaPathFinder, Loader):
             )
 
     def install(self) -> None:
-        """Put the finder first, so that the shim hides installed packages with these names until `remove`.
+        """Put the finder first, so that the shim hides installed packages with these names until `remove` is called.
 
         Raises `BadInput` if a real package has already been imported, because two copies in one process would
         not recognize each other's objects.

@@ -42,9 +42,9 @@ _METHODS: Final = _names("methods")
 _PROPERTIES: Final = _names("properties")
 HERE_ONLY: Final = _names("here_only")
 NOT_COVERED: Final = _names("not_covered")
-"""Attribute names by the name of the class in STATEK."""
+"""Attribute names, keyed by STATEK's class name."""
 _ENUMERATED: Final = {"job_status": "status"}
-"""Members with an enum value, and the property that returns the value."""
+"""Maps each member with an enum value to the property that returns the value."""
 
 
 def dataclass_there(kind: K) -> K:
@@ -68,12 +68,12 @@ def dataclass_there(kind: K) -> K:
 
 
 def is_read_by_agents() -> bool:
-    """Return whether agent code is reading the attribute; must be called by `__getattribute__` itself."""
+    """Return whether agent code is reading the attribute; must be called directly by `__getattribute__`."""
     return current_access() == RESTRICTED and sys._getframe(2).f_code.co_filename == AGENT_CODE
 
 
 def read_by_agents(owner: Any, kind: type, name: str) -> Any:
-    """Return an attribute of an instance of STATEK's class `kind` for agent code; raises dbzero's error if refused."""
+    """Return an attribute of STATEK's class `kind` for agent code; raises dbzero's error if access is denied."""
     if name.startswith("__"):
         return object.__getattribute__(owner, name)
     with access(FULL):
@@ -120,7 +120,7 @@ _OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")
 def check_reader(owner: object, name: str) -> None:
     """Raise AttributeError if an application reads the attribute `name`, which STATEK's class does not have.
 
-    Must be called by the method or property that implements the attribute.
+    Must be called directly by the method or property that implements the attribute.
     """
     frame = sys._getframe(2)
     # Skip the frames of the store's attribute access.
@@ -131,7 +131,7 @@ def check_reader(owner: object, name: str) -> None:
 
 
 _OPTIONS: Final = ("hide", "expand", "show_only", "max_len", "repeated", "is_nested")
-"""The display options. STATEK also accepts any other keyword, and ignores it."""
+"""The display options. STATEK accepts and ignores all other keywords."""
 
 
 def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:

@@ -12,7 +12,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_log import CodeBlock, LLM_LogItem, ToolError, UserLogItem
 
 Times: TypeAlias = list[tuple[datetime, float | None]]
-"""Times of requests or messages, each with the seconds to the reply if there is one."""
+"""Pairs of a request's or message's time and the seconds until the reply, if there is one."""
 
 
 def get_response_times(self: Job) -> Times:
@@ -90,7 +90,7 @@ def _output_size(response: str | CodeBlock) -> int:
 
 
 def tokens_per_sec(self: Job) -> float:
-    """Return the size of all answered requests and their replies, divided by the seconds that the replies took."""
+    """Return the total size of answered requests and their replies, divided by the seconds that the replies took."""
     tokens, total = 0, 0.0
     for (_, seconds), sizes in zip(get_llm_response_times(self), get_llm_step_sizes(self), strict=False):
         if seconds is not None:

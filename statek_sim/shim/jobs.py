@@ -1,4 +1,4 @@
-"""Jobs and job definitions for an application, with the members of STATEK's classes that the runtime does not need.
+"""Jobs and job definitions for applications, including members of STATEK's classes that the runtime does not need.
 
 The module also implements `statek.model_pricing`, `statek.locale`, post-processors, and the HTTP client's
 exceptions, which STATEK passes to error handlers if a provider fails.
@@ -99,7 +99,7 @@ def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
 
 @_in_place_of(PyEnv)
 class AppPyEnv(PyEnv):
-    """A workspace."""
+    """A job's workspace, with STATEK's members."""
 
 
 @_in_place_of(LLM_Usage)
@@ -212,7 +212,7 @@ class AppJob(Job):
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register a cleanup handler that runs if the job dies; the store refuses a handler that cannot be imported."""
-        _ = error_handler.__name__  # STATEK's store reads it
+        _ = error_handler.__name__  # STATEK's store reads the handler
         attribute(error_handler)
         super().add_error_handler(error_handler, context)
 
@@ -348,7 +348,7 @@ class AppJob(Job):
             raise found.error
 
     def __repr__(self) -> str:
-        # Agent code gets dbzero's message.
+        # Agent code sees dbzero's message.
         return (
             super().__repr__() if current_access() == FULL else "<statek.executors.job.Job object at 0x...>"
         )
@@ -415,9 +415,9 @@ class FinalCheck(runtime.FinalCheck, PostProcessor):
 
 
 def client_error(error: BaseException) -> BaseException:
-    """Return the httpx exception for a provider's failure; any other error is returned unchanged.
+    """Return the httpx exception for a provider failure.
 
-    If httpx is not installed, all errors are returned unchanged.
+    Any other error is returned unchanged, as are all errors if httpx is not installed.
     """
     if not isinstance(error, ProviderFailure):
         return error
@@ -472,7 +472,7 @@ def get_model_pricing(
     model_family: str | None = None,
     no_create: bool = False,
 ) -> Any:
-    """Return a model's prices; if there are none, create an empty entry, or return None with `no_create`."""
+    """Return a model's prices. If there are none, create an empty entry or, with `no_create`, return None."""
     known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
     return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
 
@@ -485,7 +485,7 @@ def set_model_pricing(
     input_price_per_cached_M: Decimal | None = None,  # noqa: N803
     model_family: str | None = None,
 ) -> ModelPricing:
-    """Set a model's prices; if it already has different prices, create a second entry, as STATEK does."""
+    """Set a model's prices. If the model already has different prices, create a second entry, as STATEK does."""
     wanted = (input_price_per_M, input_price_per_cached_M, output_price_per_M)
     known: ModelPricing | None = get_model_pricing(provider, model, model_family, no_create=True)
     if known is not None:
@@ -538,10 +538,10 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 
 def get_language_rule(lang_code: Any) -> str | None:
-    """Return the text added to the system prompt for a language; None for most languages."""
+    """Return the text to add to the system prompt for a language, or None, as for most languages."""
     return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
-    """Return the text added to a user message for a language; None for most languages."""
+    """Return the text to add to a user message for a language, or None, as for most languages."""
     return language_texts()["hints"].get(str(lang_code))

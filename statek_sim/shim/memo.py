@@ -52,24 +52,24 @@ _TRANSIENT: Final = "_X__"
 _IN_THE_MAKING: Final[list[Any]] = []
 """The objects whose `__init__` is running, innermost last."""
 _MADE: Final = "__memo_by_statek_sim__"
-"""Attribute set on `memo` classes: whether a query for the class finds their objects."""
+"""Attribute set on `memo` classes: whether a query for the class finds its objects."""
 _BEGUN_WITH: Final = "__init_vars_by_statek_sim__"
-"""Attribute set on `memo` classes: the names of members that their `__init__` assigns."""
+"""Attribute set on `memo` classes: the names of the members that `__init__` assigns."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 _CLASSES: Final[dict[str, type]] = {}
-"""The application's stored classes by module and name; if a name is reused, the newest class."""
+"""The application's stored classes, keyed by module and name; if a name is reused, the newest class."""
 _ENUMS: Final[dict[str, StoredEnum]] = {}
-"""The application's stored enums by module and name; if a name is reused, the newest enum."""
+"""The application's stored enums, keyed by module and name; if a name is reused, the newest enum."""
 
 
 class InMemory:
-    """The keeper for objects in the open store. A `singleton` class has at most one object."""
+    """The keeper for objects in the open store; a `singleton` class has at most one object."""
 
     def __init__(self, singleton: type | None = None) -> None:
         self._singleton = singleton
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes; for a singleton class, this is the existing object after clearing it."""
+        """Return an object without attributes; for a singleton class, clear and return the existing object."""
         store = current_store()
         if kind is not self._singleton or kind not in store.singletons:
             return object.__new__(kind)
@@ -121,7 +121,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
     setattr(kind, _BEGUN_WITH, getattr(kind, _BEGUN_WITH, frozenset()) | _named_at_the_beginning(kind))
     if vars(kind).get("__hash__", kind) is None:
-        # dbzero's objects have a hash, even if `dataclass` has removed it.
+        # dbzero's objects are hashable, even if `dataclass` has removed `__hash__`.
         kind.__hash__ = object.__hash__
     create, begin = kind.__new__, kind.__init__
 
@@ -171,7 +171,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
 
 
 def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
-    """Replace a class's attribute access, as dbzero does, unless the class inherits it from this package."""
+    """Replace a class's attribute access, as dbzero does, unless it is inherited from this package."""
     home = next((base for base in kind.__mro__ if name in vars(base)), object)
     own = home is not object and home.__module__.startswith("statek_sim.")
     if not own and (name != "__getattr__" or home is not object):
@@ -184,7 +184,7 @@ def _is_frozen(kind: Any) -> bool:
 
 
 def _named_at_the_beginning(kind: Any) -> frozenset[str]:
-    """Return the names of members assigned in the code of `__init__`, as dbzero finds them on Python 3.11.
+    """Return the names of members assigned in `__init__`, as dbzero finds them on Python 3.11.
 
     Agent code reads None for such a member if it was never assigned.
     """
@@ -195,14 +195,14 @@ def _named_at_the_beginning(kind: Any) -> frozenset[str]:
     for step in dis.get_instructions(begin):
         if step.opname == "STORE_ATTR" and loaded is not None and (loaded,) == myself:
             found.add(step.argval)
-        # Newer versions of Python load two variables with one instruction.
+        # Newer Python versions load two variables with one instruction.
         names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
         loaded = names[-1] if "LOAD_FAST" in step.opname else None
     return frozenset(found)
 
 
 def _is_it(self: Any, other: object) -> bool:
-    """Return whether two objects are identical; the `__eq__` for stored classes that define none."""
+    """Return whether two objects are identical; used as `__eq__` for stored classes that do not define it."""
     return self is other
 
 
@@ -251,7 +251,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 def read_attribute(self: Any, name: str) -> Any:
-    """Return a stored object's attribute; raises dbzero's AttributeError if the reader is not allowed to read it."""
+    """Return a stored object's attribute; raises dbzero's AttributeError if the calling code may not read it."""
     if name.startswith("__"):
         return _special(self, name)
     _check_open(self)
@@ -302,10 +302,11 @@ def _vars(self: Any) -> dict[str, Any]:
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
-    """Return a non-member attribute for agent code: a public method, or a public property that has a value.
+    """Return a non-member attribute for agent code.
 
-    The object's methods may also call private methods. Raises dbzero's AttributeError for all others: static
-    and class methods, class attributes, and properties that are None (dbzero 0.7, restricted).
+    This is a public method, or a public property that has a value. The object's methods may also call private
+    methods. Raises dbzero's AttributeError for all others: static and class methods, class attributes, and
+    properties that are None (dbzero 0.7, restricted).
     """
     found = inspect.getattr_static(type(self), name, None)
     public = not name.startswith("_")
@@ -352,7 +353,7 @@ def is_memo(value: Any) -> bool:
 
 
 def has_class_tag(value: Any) -> bool:
-    """Return whether a query for an object's class finds it; not the case for `@memo(no_default_tags=True)`."""
+    """Return whether a query for an object's class finds the object; False for `@memo(no_default_tags=True)`."""
     return bool(vars(type(value)).get(_MADE, True))
 
 
@@ -399,7 +400,7 @@ class StoredEnum(metaclass=NamedAsInC):
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        # dbzero cuts the name at a NUL, and accepts an empty name.
+        # dbzero truncates the name at a NUL, and accepts an empty name.
         text = name.partition("\0")[0]
         self._use()
         if text in self._values:
@@ -474,7 +475,7 @@ def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:
 def kept(value: Any, owner: str, name: str) -> Kept:
     """Return the stored form of `value` for the attribute `name` of the class `owner`.
 
-    Raises dbzero's error, with a note, for a refused value.
+    Raises dbzero's error, with a note, for a rejected value.
     """
     try:
         return attribute(value)

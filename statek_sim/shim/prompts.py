@@ -22,16 +22,16 @@ _LINE: Final = re.compile(
     r"^[ \t]*(?:-{3,}[ \t]*(.+?)[ \t]*-{3,}|\*{3,}[ \t]*(.+?)[ \t]*\*{3,}|#{2,6}[ \t]+(.+?)[ \t]*#*)[ \t]*$",
     re.MULTILINE,
 )
-"""A line that is the title of a section."""
+"""Matches a line that is a section title."""
 _BOX: Final = re.compile(
     r"^[ \t]*<([A-Za-z_][\w.-]*)((?:\s+[^<>]*?)?)\s*>(.*?)</\1>[ \t]*(?:\r?\n)?", re.DOTALL | re.MULTILINE
 )
-"""A section in an XML element."""
+"""Matches a section in an XML element."""
 _FOR: Final = re.compile(
     r"\b(?:target_difficulties|difficulty)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE
 )
 _IS_BRIEF: Final[Mapping[str, bool]] = {"tools": True, "brief_tools": True, "detailed_tools": False}
-"""Whether the documentation of tools is brief, by the name of the placeholder."""
+"""Maps each placeholder name to whether it shows the brief form of tool documentation."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ def parse_system_prompt(input: str) -> SystemPromptData:  # noqa: A002  # STATEK
 
 
 def _pieces(text: str) -> Iterator[tuple[str, re.Match[str] | None]]:
-    """Yield the text before each section with what starts the section, then the rest with None."""
+    """Yield the text before each section with the section's match, then the remaining text with None."""
     place = 0
     while found := min(
         filter(None, (_LINE.search(text, place), _BOX.search(text, place))), key=re.Match.start, default=None
@@ -129,7 +129,7 @@ def _boxed(found: re.Match[str]) -> PromptSectionData:
 
 
 def _difficulties(text: str) -> set[Any]:
-    """Return the difficulties in `MH`, `medium, high` and the like."""
+    """Return the difficulties in a string such as `MH` or `medium, high`."""
     compact = text.strip()
     letters = bool(re.fullmatch("[LMHlmh]+", compact))
     return {parse_task_difficulty(part) for part in (compact if letters else _parts(compact))}
@@ -141,7 +141,10 @@ def _parts(text: str) -> Sequence[str]:
 
 
 def parse_task_difficulty(value: Any) -> Any:
-    """Return the difficulty with a label such as `M` or `medium`; None for None. Raises ValueError for other labels."""
+    """Return the difficulty for a label such as `M` or `medium`, or None for None.
+
+    Raises ValueError for other labels.
+    """
     if value is None or value in TaskDifficulty.values():
         return value
     label = str(value).strip().lower()
@@ -189,9 +192,9 @@ def prompt_text(
     names: Mapping[str, Any],
     tools: Iterable[Callable[..., Any]],
 ) -> str:
-    """Return a prompt as it is sent for a difficulty, with the documentation of tools and the values of `names`.
+    """Return a prompt as sent for a difficulty, with tool documentation and the values in `names` filled in.
 
-    Raises `DocstringParseError` for a tool in a placeholder whose documentation is incomplete.
+    Raises `DocstringParseError` if a placeholder names a tool with incomplete documentation.
     """
     if prompt is None:
         return ""
@@ -243,13 +246,13 @@ def parse_prompt_file(file_path: Path) -> PromptDef:
 
 
 def load_prompt_files(prompt_files_dir: str) -> dict[str, PromptDef]:
-    """Read the files `ROLE.md` in a folder; without the folder, return no prompts."""
+    """Read the `ROLE.md` files in a folder; if the folder does not exist, return no prompts."""
     folder = Path(prompt_files_dir or "/nowhere")
     return {path.stem: parse_prompt_file(path) for path in folder.glob("*.md")} if folder.is_dir() else {}
 
 
 def update_prompt_config(prompt_defs: Mapping[str, PromptDef], agents: Iterable[Any] | None = None) -> None:
-    """Give agents, by default all, the prompts of their roles, and their definitions the style and post-processors."""
+    """Give agents (by default, all) their roles' prompts, and their definitions the style and post-processors."""
     stored = current_store().newest_first()
     chosen: Iterable[Any] = (
         (one for one in stored if isinstance(one, runtime.Agent)) if agents is None else agents

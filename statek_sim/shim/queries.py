@@ -37,8 +37,8 @@ class Tag:
 class Found:
     """A query result, which supports `len`, iteration and slices.
 
-    `sorted_from` is the query that an index has sorted. dbzero returns that query's length, even if the index
-    lacks some of its objects.
+    `sorted_from` is the query that an index has sorted. As in dbzero, the result has that query's length,
+    even if the index lacks some of the query's objects.
     """
 
     def __init__(self, items: Callable[[], list[Any]], sorted_from: Found | None = None) -> None:
@@ -145,7 +145,7 @@ def _fits(item: Any, criterion: Any) -> bool:
 
 
 def _is_tagged(job: Job, criterion: Any) -> bool:
-    """Return whether a job has a tag: its agent, definition or status, STATEK's own, or one of the application's."""
+    """Return whether a job has a tag: its agent, definition or status, STATEK's tag, or one set by the application."""
     own = (as_tag(job.agent), as_tag(job.job_def), _OF_JOBS)
     is_status = isinstance(criterion, EnumValue) and job.status == criterion
     return is_status or criterion in own or current_store().has_tag(number_of(job), _tag(criterion))
@@ -256,7 +256,7 @@ def _fetched(wanted: Any) -> Any:
 Entry = tuple[Any, Any]
 """An index entry: key and object."""
 _KINDS: Final = (int, date, time)
-"""The key types; all keys in an index have the same type. Datetimes count as dates."""
+"""The key types. All keys in an index have the same type; datetimes count as dates."""
 _NO_KEYS: Final = (str, float, bytes, tuple, list, dict)
 _MOST: Final = 2**63
 
@@ -268,10 +268,10 @@ def index() -> Index:
 
 @stored
 class Index:
-    """Objects by key: an integer, a date, a datetime or a time; None is allowed in addition to these.
+    """Objects, keyed by an integer, a date, a datetime or a time; None is always allowed.
 
-    All keys in an index, and the bounds in queries, must have the same type; mixtures are not supported.
-    Changes become visible when the index is next used.
+    All keys in an index, and the limits in queries, must have the same type. Changes become visible when the
+    index is next used.
     """
 
     def __init__(self) -> None:
@@ -313,10 +313,10 @@ class Index:
         self._changes = []
 
     def select(self, low: Any = None, high: Any = None, null_first: bool = False) -> Found:
-        """Find objects with keys from `low` to `high`, inclusive, newest first; None means unbounded.
+        """Find objects with keys from `low` to `high`, inclusive, newest first; None means no limit.
 
-        None keys come after all others, or before them with `null_first`; a query that is unbounded on that
-        side includes them.
+        None keys come after all others or, with `null_first`, before them; a query without a limit on that
+        side includes None keys.
         """
         for bound in (low, high):
             self._checked(bound)
@@ -335,7 +335,7 @@ class Index:
         return Found(lambda: self._sorted(query, desc=desc, null_first=null_first), sorted_from=query)
 
     def now(self) -> list[Entry]:
-        """Return the entries, in the order they were added."""
+        """Return the entries in the order in which they were added."""
         self.flush()
         return self._entries
 
@@ -344,7 +344,7 @@ class Index:
         entries = [entry for entry in self._entries if id(entry[1]) in places]
         entries.sort(key=lambda entry: places[id(entry[1])])
         without = [value for key, value in entries if key is None]
-        # Objects with equal keys are in the order of creation, or reversed for `desc`; a sorted query keeps its order.
+        # Objects with equal keys are in creation order, or reversed for `desc`; a sorted query keeps its order.
         keyed = [entry for entry in entries if entry[0] is not None]
         if not found.is_sorted and not desc:
             keyed.reverse()
@@ -353,9 +353,10 @@ class Index:
         return without + values if null_first is not desc else values + without
 
     def _checked(self, key: Any) -> type | None:
-        """Return a key's type; raises `NotCovered` if it differs from the other keys' type.
+        """Return a key's type; raises `NotCovered` if it differs from the type of the other keys.
 
-        Raises dbzero's RuntimeError for an invalid key, such as a string, if the index has had a valid key before.
+        Raises dbzero's RuntimeError for an invalid key, such as a string, if the index has had a valid key
+        before.
         """
         if key is None:
             return None

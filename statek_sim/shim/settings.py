@@ -1,4 +1,4 @@
-"""STATEK's settings and harness for an application, which accept and refuse the same values as STATEK's."""
+"""STATEK's settings and harness for applications; they accept and reject the same values as STATEK's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _style(text: str) -> ChatStyle:
 
 
 _OVERRIDING: Final = {"chat_style", "examples_style", "log_level"}
-"""Settings for which a variable takes precedence over an argument."""
+"""Settings for which an environment variable takes precedence over an argument."""
 _READ: Final[Mapping[str, Callable[[str], object]]] = {
     **{name: variable.read for name, variable in SETTINGS.items()},
     "chat_style": _style,
@@ -66,7 +66,7 @@ def get_statek_settings() -> StatekSettings:
 
 
 def use_settings(wanted: Any) -> None:
-    """Make these the settings of the test's runtime; its limits stay."""
+    """Use these settings for the test's runtime, except for the limits."""
     runtime: Runtime = current_runtime()
     runtime.settings = wanted
     runtime.default_chat_style = runtime.host.default_chat_style = default_style(wanted)
@@ -99,6 +99,6 @@ class _AnyLimits(HarnessLimits):
 
 
 class LLM_Harness(harness.LLM_Harness):  # noqa: N801  # STATEK's own name
-    """A harness whose limits may have any value and type."""
+    """A harness that accepts limits of any value and type."""
 
     limits_type = _AnyLimits

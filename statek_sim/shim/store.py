@@ -16,9 +16,9 @@ from statek_sim.values import JSON
 
 
 class Store:
-    """A test's stored objects by number, and their tags.
+    """A test's stored objects, keyed by number, and their tags.
 
-    As in dbzero, an object without references or tags is removed.
+    As in dbzero, objects without references or tags are removed.
     """
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Store:
         self.prefix = Prefix("statek-test", 1)
         self._members: dict[type, Members] = {}
         self.deleted: set[tuple[int | None, str]] = set()
-        """Deleted members, as pairs of the object's number and the member's name."""
+        """Deleted members, as `(object number, member name)` pairs."""
         self.texts: set[str] = set()
-        """The names of used enums and of their values."""
+        """The names of enums in use, and of their values."""
 
     def add(self, instance: Any) -> int:
         """Add a new object and return its number."""
@@ -46,7 +46,7 @@ class Store:
         return number
 
     def adopt(self, instance: Any, number: int) -> None:
-        """Give an object its number from another process; an object that already had this number gets a new one."""
+        """Give an object its number from another process; an object with the same number gets a new one."""
         holder, before = self._objects.get(number), self._places.get(id(instance))
         if holder is instance:
             return
@@ -65,7 +65,7 @@ class Store:
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:
-        """Return whether the store has a string as the name of a member, enum or enum value, or as a tag."""
+        """Return whether the store contains a string as a tag, or as the name of a member, enum or enum value."""
         return (
             text in self.texts
             or any(text in members.names for members in self._members.values())
@@ -168,7 +168,7 @@ def current_store() -> Store:
 
 @contextmanager
 def opened_store() -> Iterator[Store]:
-    """Open an empty store inside the `with` statement, replacing any currently open store."""
+    """Open an empty store inside the `with` statement, replacing any open store."""
     before, _Current.store = _Current.store, Store()
     try:
         yield _Current.store
@@ -187,7 +187,7 @@ def nothing(*_args: Any, **_options: JSON) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A dbzero prefix, which is a store of objects; a test has only one."""
+    """A dbzero prefix, which is an object store; a test has only one."""
 
     name: str
     uuid: int

@@ -27,7 +27,7 @@ def registered() -> tuple[Tool, ...]:
 
 @contextmanager
 def registry_restored() -> Iterator[None]:
-    """On exit from the `with` statement, remove the tools that were registered inside it."""
+    """When the `with` statement ends, remove the tools that were registered inside it."""
     before = list(_REGISTRY)
     try:
         yield
@@ -58,7 +58,10 @@ def _registering(mark: Callable[[Any], Any], f: Any) -> Any:
 
 
 def _as_statek_says(problem: BadTool) -> TypeError:
-    """Return STATEK's error for a function that cannot be a tool; a problem with its handler is added as a note."""
+    """Return STATEK's error for a function that cannot be a tool.
+
+    If the problem is the handler, a note describes it.
+    """
     text = str(problem)
     if not text.startswith("error_handler "):
         return TypeError(text)
@@ -75,9 +78,9 @@ def find_tools(
     chat_style: ChatStyle | None = None,
     include_hidden: bool = False,
 ) -> list[Tool]:
-    """Return the registered tools of a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
+    """Return the registered tools in a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
 
-    Of several tools with the same name, the first is returned. Hidden tools require `include_hidden`.
+    If several tools have the same name, the first is returned. Hidden tools require `include_hidden`.
     """
     own = system_tools(current_runtime().profile.system_tools)
     found: dict[str, Tool] = {}
@@ -88,7 +91,7 @@ def find_tools(
 
 
 def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
-    """Return the tools in `tools` within a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
+    """Return those `tools` in a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
 
     Hidden tools are omitted.
     """

@@ -1,4 +1,4 @@
-"""STATEK's functions for starting the worker, for the current test's reference runtime."""
+"""STATEK's functions for starting the worker, applied to the current test's reference runtime."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def start_statek_async(*args: Any, **options: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AgentLoopDef:
-    """One agent's loop."""
+    """Defines an agent's loop."""
 
     agent: Agent
     warmup_code: WarmupSource
@@ -115,14 +115,14 @@ def run_loops(loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any]) -> N
     runtime = current_runtime()
     serve_queues(queue_prefixes)
     for loop in loops:
-        # In STATEK, jobs of a loop run the warmup code of the loop instead of the agent's.
+        # In STATEK, a loop's jobs run the loop's warmup code instead of the agent's.
         code = () if loop.warmup_code is None else loop.warmup_code
         runtime.add_loop(loop.agent, loop.task_queue_size_func, warmup_code=code)
     runtime.run()
 
 
 class StatekClientAPI:
-    """Replaces STATEK's client for use from other processes; here, it creates jobs in the same process."""
+    """Replaces STATEK's client, which other processes use; this one creates jobs in the same process."""
 
     def submit_new_job(
         self,
@@ -151,7 +151,7 @@ def _resolved(locale: StatekLocale | str | None) -> StatekLocale | None:
 
 @contextmanager
 def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
-    """Make `job` and `agent` current inside the `with` statement; the default agent is the job's."""
+    """Make `job` and `agent` current inside the `with` statement; `agent` defaults to the job's agent."""
     context: dict[str, Any] = {} if job is None else {"job": job}
     own = getattr(getattr(job, "job_def", None), "agent", None)
     if agent is not None or own is not None:

@@ -1,4 +1,4 @@
-"""One store for everything that outlives its process: reference runtime jobs and agent sessions."""
+"""The store for everything that outlives its process: reference runtime jobs and agent sessions."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Lossless encoding of values as tagged JSON, without pickle.
 
 A value that JSON cannot represent is written as `{"$": kind, "v": content}`. Both engines encode scalars with
-`encoded_value`. `encoded` handles trees of mappings, lists and tuples, whose identity is not kept;
-`statek_sim.durability` encodes objects with an identity. The JSON is ASCII, so that every database accepts
-it, and preserves key order.
+`encoded_value`. `encoded` handles trees of mappings, lists and tuples, whose identity is not preserved;
+`statek_sim.durability` encodes objects with an identity. The JSON preserves key order, and is ASCII so that
+every database accepts it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def from_text(text: str, *, what: str) -> Any:
 
 
 def from_bytes(content: bytes, *, what: str) -> Any:
-    """Parse a JSON file; raises `Damaged`, with the line, for invalid JSON or UTF-8."""
+    """Parse a JSON file. Invalid JSON or UTF-8 raises `Damaged` with the line number."""
     try:
         return from_text(content.decode(), what=what)
     except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ def decoded_value(kind: str, content: Any) -> object:
 
 
 def _text(value: str) -> JSON:
-    """Encode a string as JSON; a string with lone surrogates, which JSON might join, is tagged."""
+    """Encode a string as JSON. A string with lone surrogates is tagged, because JSON might join them."""
     return value if _is_plain(value) else tagged("text", _base64(value.encode("utf-8", "surrogatepass")))
 
 
@@ -134,7 +134,7 @@ def _zone(zone: object) -> JSON:
         )
     if isinstance(zone, ZoneInfo) and zone.key:
         return zone.key
-    raise Unstorable(f"a time zone of class {type(zone).__name__}, which has no name")
+    raise Unstorable(f"a time zone of class {type(zone).__name__} that has no name")
 
 
 def _zone_of(zone: Any) -> timezone | ZoneInfo | None:
@@ -232,7 +232,7 @@ def _encoded(value: object, depth: int) -> JSON:
 
 
 def _other(value: object, depth: int) -> JSON:
-    """Encode a tuple or a mapping, or an instance of a plain type's subclass, which is encoded as the plain type."""
+    """Encode a tuple or a mapping. An instance of a plain type's subclass is encoded as the plain type."""
     match value:
         case Enum():
             raise _Refused(f"{value!r} is an enum member; save its value")
@@ -273,7 +273,7 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
         return tagged("mapping", _items([list(pair) for pair in value.items()], depth))
     plain: dict[str, JSON] = {}
     for key, member in value.items():
-        # Most values are plain texts, which need no call.
+        # Most values are plain strings, which need no call.
         if type(member) is str and member.isascii():
             plain[key] = member
             continue

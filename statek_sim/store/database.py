@@ -26,7 +26,7 @@ class Database(Protocol):
 
     @property
     def dialect(self) -> Mapping[str, str]:
-        """SQL that differs between databases: `begin`, `begin_read`, `for_update`, `skip_locked`, `lock`."""
+        """SQL fragments that differ between databases: `begin`, `begin_read`, `for_update`, `skip_locked`, `lock`."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement, with `?` for each value, and return the resulting rows."""
@@ -37,7 +37,7 @@ class Database(Protocol):
 
 @contextmanager
 def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
-    """Execute the block's statements atomically; `begin` is a dialect entry."""
+    """Execute the block's statements atomically; `begin` is a key in `dialect`."""
     database.execute(database.dialect[begin])
     try:
         yield database
@@ -68,7 +68,7 @@ _OTHER_TABLES: Final = frozenset(
 class Sqlite:
     """An SQLite file, or `:memory:`; returned commits survive a power loss.
 
-    `wait` is how many seconds a statement waits for another process before it raises `Held`. The journal is a
+    A statement waits at most `wait` seconds for another process, then raises `Held`. The journal is a
     write-ahead log. With `read_only`, the file must exist and is not modified. `address` is the file's name
     in errors.
     """
@@ -103,7 +103,7 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._translated(error) from error
         except UnicodeDecodeError as error:
-            # A damaged schema is not UTF-8; SQLite quotes it in the error message for a statement.
+            # A damaged schema may not be UTF-8, and SQLite quotes it in error messages.
             raise self._translated(sqlite3.OperationalError(str(error))) from error
 
     def _translated(self, error: sqlite3.Error) -> BadStore:

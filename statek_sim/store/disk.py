@@ -49,7 +49,7 @@ class Disk(Protocol):
 
 
 def write_durably(disk: Disk, path: str, content: bytes) -> None:
-    """Replace a file atomically and durably: after a crash it has either the old or the new contents."""
+    """Replace a file atomically and durably: after a crash, it has either the old or the new contents."""
     folder, _, name = path.rpartition("/")
     making = f"{folder}/.{name}.new" if folder else f".{name}.new"
     disk.write(making, content)
@@ -61,7 +61,7 @@ def write_durably(disk: Disk, path: str, content: bytes) -> None:
 class RealDisk:
     """A local folder, created along with its first file.
 
-    `wait` is how many seconds `locked` waits for another process before it raises `Held`.
+    `locked` waits at most `wait` seconds for another process, then raises `Held`.
     """
 
     def __init__(self, root: Path, *, wait: float = 30.0) -> None:
@@ -184,5 +184,5 @@ class MemoryDisk:
 
     @contextlib.contextmanager
     def locked(self, path: str) -> Iterator[None]:
-        """Do nothing: only one process has this memory."""
+        """Do nothing: the memory belongs to a single process."""
         yield

@@ -7,8 +7,8 @@
     progress.txt    a human-readable note, which the store never reads
 
 A row that changes alternates between two files, `NAME` and `NAME~`: new contents are written to the file that
-run.json does not refer to. So every file named in run.json is always complete, and replacing run.json is the
-commit.
+run.json does not refer to. Therefore, every file named in run.json is always complete, and replacing run.json
+is the commit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FileStore:
         """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
 
         `worker` is the claiming worker's name, and `besides` are the names of runs to skip. Runs that are
-        damaged, or locked by their worker, are skipped too.
+        damaged or locked by their worker are also skipped.
         """
         waiting = [
             (record["until"], run)
@@ -156,13 +156,13 @@ class FileStore:
             try:
                 return folder.stored(record)
             except Damaged:
-                # Its worker may have committed meanwhile.
+                # The run's worker may have committed in the meantime.
                 if record == seen:
                     raise
                 seen = record
 
     def load_edited(self, run: str) -> Stored:
-        """Return a run with its files as they are now, even if edited; raises `Damaged` if one is missing."""
+        """Return a run with its files' current contents, even if edited; raises `Damaged` if a file is missing."""
         folder = self._folder(run)
         record = folder.record()
         if record is None:
@@ -183,7 +183,7 @@ class FileStore:
         return found
 
     def _records(self, kind: Kind = "jobs") -> Iterator[tuple[str, Record | None]]:
-        """Yield every run of a kind with its record, which is None for a damaged run of unknown kind."""
+        """Yield every run of a kind with its record, or None for a damaged run, whose kind is unknown."""
         for folder in self._disk.names(""):
             run = unquote(folder)
             try:
@@ -202,7 +202,7 @@ class FileStore:
 
 
 VERSION: Final = 1
-"""This package's run.json version; newer ones are refused."""
+"""This package's run.json version; newer versions are rejected."""
 
 Record = dict[str, Any]
 """The contents of run.json."""
@@ -227,7 +227,7 @@ class RunFolder:
         self._disk.make_folder(self._folder)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock on the run's folder, so that no other process writes."""
+        """Hold the lock on the run's folder, so that no other process can write to it."""
         return self._disk.locked(f"{self._folder}/lock")
 
     # -- run.json ----------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class RunFolder:
     # -- commits -----------------------------------------------------------------------------------------------
 
     def commit(self, record: Record, changes: Changes) -> None:
-        """Save changes durably. `record` is the new run.json, but with the previous rows and events."""
+        """Save changes durably. `record` is the new run.json, except for the rows and events."""
         before: dict[str, list[str]] = record["rows"]
         rows = {name: file for name, file in before.items() if name not in changes.gone}
         rows |= self._written(before, changes.rows)
@@ -315,7 +315,7 @@ class RunFolder:
             write_durably(self._disk, path, content[:size])
 
     def _put_note(self, path: str, content: bytes) -> None:
-        """Write a human-readable note, which may be lost in a crash."""
+        """Write a human-readable note; it may be lost in a crash."""
         if self._disk.read(path) != content:
             self._disk.make_folder(path.rpartition("/")[0])
             self._disk.write(f"{path}.new", content)
@@ -359,13 +359,13 @@ def new_record(run: str, kind: Kind, about: Mapping[str, JSON]) -> Record:
 
 
 def folder_name(run: str) -> str:
-    """Return a run's folder name; it stays inside the store and never begins with a dot."""
+    """Return a run's folder name, which is a single path segment and never begins with a dot."""
     quoted = quote(run, safe="")
     return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
 
 def _log_digest(events: Sequence[str], digest: str) -> str:
-    """Return a log's digest after appending events; `digest` is its digest before."""
+    """Return a log's digest after appending events to a log with this `digest`."""
     for event in events:
         digest = _digest(f"{digest}\n{event}".encode("ascii", "replace"))
     return digest

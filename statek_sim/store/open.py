@@ -31,7 +31,7 @@ def open_store(
     must_exist: bool = False,
     read_only: bool = False,
 ) -> Store:
-    """Open the store at an address; raises `BadStore` if the address is invalid or there is no store.
+    """Open the store at an address; raises `BadStore` for an invalid address or a missing store.
 
     `clock` returns the time in seconds, shared by all workers; `lease` is the lease time in seconds. The
     store is created unless it `must_exist`; a `read_only` store must exist and is not modified.

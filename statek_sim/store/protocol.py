@@ -23,8 +23,9 @@ Kind = Literal["jobs", "session"]
 """A run's kind: reference runtime jobs, or an agent session. Names are unique in a store across kinds."""
 
 Status = Literal["running", "ended", "paused", "completed", "failed"]
-"""A run's status: `running` while a worker has to continue it. After that, a run of kind `jobs` is `ended`,
-and a session is `paused`, `completed` or `failed`.
+"""A run's status: `running` while it needs a worker.
+
+After that, a run of kind `jobs` is `ended`, and a session is `paused`, `completed` or `failed`.
 
 Source: the harness document §4.
 """
@@ -75,9 +76,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One run in a list of runs; `status` is `damaged` if it cannot be read.
+    """A run in a list of runs; `status` is `damaged` if the run cannot be read.
 
-    `worker` holds the lease for another `left` seconds; it is empty if there is no lease.
+    `worker` holds the lease for another `left` seconds, and is empty if there is no lease.
     """
 
     run: str
@@ -88,7 +89,10 @@ class Listed:
 
 
 class Store(Protocol):
-    """Keeps runs. Once `commit` returns, the commit survives any crash; an interrupted commit is complete or absent."""
+    """Keeps runs.
+
+    Once `commit` returns, the commit survives any crash; an interrupted commit is either complete or absent.
+    """
 
     address: str
     lease_seconds: float
@@ -96,7 +100,7 @@ class Store(Protocol):
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Claim a run; if `about` is given, a missing run is created, with revision 0 until its first commit.
+        """Claim a run; if `about` is given, a missing run is created. Its revision is 0 until the first commit.
 
         A worker may claim its own run again. Raises `Held` during another worker's lease, and `BadStore` for
         an unknown run or a run of another kind.
@@ -134,7 +138,7 @@ class Store(Protocol):
 
 
 def nobody_is_gone(_worker: str) -> bool:
-    """Return False: no worker is known to be dead."""
+    """Return False, because no worker is known to be dead."""
     return False
 
 
@@ -143,8 +147,8 @@ class LeaseTerms:
     """The rules by which all stores grant leases, and their error messages.
 
     `clock` returns the time in seconds, shared by all workers; `seconds` is the lease time; `is_gone` returns
-    whether a worker is certainly dead, so that its lease need not expire. `address` is the store's name in
-    errors.
+    whether a worker is certainly dead, so that there is no need to wait for its lease to expire. `address` is
+    the store's name in errors.
     """
 
     address: str
@@ -161,7 +165,7 @@ class LeaseTerms:
         return self.clock() + self.seconds
 
     def left(self, worker: str, until: float) -> float:
-        """Return how many seconds a worker still holds a lease that ends at `until`; 0 for a free run."""
+        """Return the seconds until a lease that ends at `until` expires; 0 for a free run."""
         left = until - self.clock()
         return left if worker and left > 0 and not self.is_gone(worker) else 0.0
 
@@ -182,7 +186,7 @@ class LeaseTerms:
             )
 
     def fenced(self, lease: Lease) -> Fenced:
-        """Return the error for a worker whose lease is no longer the newest one."""
+        """Return the error for a worker whose lease is no longer the newest."""
         return Fenced(
             f"{self.address}: run {lease.run!r}: worker {lease.worker!r} no longer has the lease: it was not renewed "
             f"for {self.seconds:g} s and another worker took over, or it was released; changes after revision "

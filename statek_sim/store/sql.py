@@ -62,7 +62,7 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        """Run the block as one transaction; raises `Damaged` for a value of the wrong type, which SQLite can store."""
+        """Run the block as one transaction; raises `Damaged` for a value of the wrong type, which SQLite allows."""
         with self._alone, transaction(self._database, begin) as database:
             try:
                 yield database
@@ -102,7 +102,7 @@ class SqlStore:
 
         `worker` is the claiming worker's name, and `besides` are the names of runs to skip.
 
-        Rows are locked one at a time, because a worker that locked all rows would block the others.
+        Rows are locked one at a time, because a worker that locked all rows would block the other workers.
         """
         with self._transaction() as database:
             rows = database.execute(
@@ -117,7 +117,7 @@ class SqlStore:
             return None
 
     def _locked(self, run: str) -> list[Row]:
-        """Lock a running run and return its holder; return no row if another worker has it locked."""
+        """Lock a running run and return the row with its holder; return no row if another worker has locked it."""
         skip_locked = self._database.dialect["skip_locked"]
         return self._database.execute(f"{_HOLDING} AND status = 'running' {skip_locked}", (run,))
 
@@ -265,7 +265,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def recognise(database: Database) -> None:
-    """Check that a database is a store, without changing it; raises `BadStore` if it is not, or is too new."""
+    """Check that a database is a store, without changing it. Raises `BadStore` if it is not a store, or is too new."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:
@@ -299,7 +299,7 @@ def migrate(database: Database) -> None:
 
 
 def _string(value: object) -> str:
-    """Return a value from a string column; raises TypeError for any other type, which SQLite can store."""
+    """Return a value from a string column; raises TypeError for any other type, which SQLite allows."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r}")
     return value

@@ -21,7 +21,7 @@ _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
 _STATE: Final = 0
 _START: Final = 19
-"""Positions of a process's state, and of its start time in ticks since boot, after its command in
+"""Positions of a process's state and start time (in ticks since boot) among the fields after the command in
 `/proc/PID/stat`.
 """
 
@@ -32,7 +32,7 @@ _DEAD: Final = frozenset({"Z", "X", "x"})
 def worker_name() -> str:
     """Return this process's name as a worker: `host/pid/world/start/token`.
 
-    `world` identifies a boot of a machine and a pid namespace, since a process id is only unique within
+    `world` identifies the machine's boot and the pid namespace, because a process id is unique only within
     these; it is empty on systems without `/proc`. `start` is the process's start time, and `token` is unique
     to it.
     """
@@ -61,7 +61,7 @@ def is_gone(worker: str) -> bool:
     except (OSError, OverflowError):
         return False
     stat = _stat(int(number))
-    # Another process may have reused the id.
+    # Another process may be using the same id by now.
     return bool(stat) and (stat[_STATE] in _DEAD or stat[_START] != start)
 
 
@@ -76,7 +76,7 @@ def _world() -> str:
 def _stat(number: int) -> list[str]:
     """Return the fields of `/proc/PID/stat` after the command; empty if they cannot be read."""
     with suppress(OSError):
-        # A command may contain spaces and brackets.
+        # A command may contain spaces and parentheses.
         fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return fields if len(fields) > _START else []
     return []
@@ -89,19 +89,22 @@ def _start_of(number: int) -> str:
 
 @cache
 def _token(_number: int) -> str:
-    """Return a random token for this process; a forked process has another id, and so gets its own token."""
+    """Return a random token for this process.
+
+    A forked process has a different id, and therefore gets its own token.
+    """
     return os.urandom(4).hex()
 
 
 BEATS: Final = 3
-"""Renewals per lease time, so that two renewals may fail before another worker can claim the run."""
+"""Renewals per lease time: two renewals may fail before another worker can claim the run."""
 
 
 class Heartbeat:
-    """Renews a run's lease in a thread, which does not touch the rest of the run.
+    """Renews a run's lease in a thread, which accesses nothing else of the run.
 
     `taken` is the error from a renewal after another worker claimed the run. If a renewal fails for any other
-    reason, the next one tries again, and the next commit reports the error.
+    reason, the next renewal tries again, and the next commit reports the error.
     """
 
     def __init__(self, store: Store, lease: Lease) -> None:

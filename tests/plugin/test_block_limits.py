@@ -34,7 +34,7 @@ def run(pytester: pytest.Pytester, code: str, reason: str, *args: str) -> pytest
 def test_code_that_takes_too_long_ends_its_job_as_contained(
     pytester: pytest.Pytester, seconds: int, args: tuple[str, ...]
 ) -> None:
-    result = run(pytester, BACKTRACKING, f"the code used more than {seconds} s of processor time", *args)
+    result = run(pytester, BACKTRACKING, f"the code used more than {seconds} s of CPU time", *args)
     result.assert_outcomes(passed=1)
 
 

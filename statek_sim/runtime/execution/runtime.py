@@ -116,10 +116,7 @@ class Runtime:
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Called with the job id and the tool name when a tool has done its work.
-
-        Raising `WorkerKilled` kills the worker.
-        """
+        """Called with the job id and tool name after a tool's work. Raising `WorkerKilled` kills the worker."""
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self.services,
