@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLimits:
-    """The limits for a block: CPU time in `seconds`, and the number of bytes by which `memory` may grow."""
+    """The limits for a block: `seconds` of CPU time, and `memory` growth in bytes."""
 
     seconds: float = 4.0
     memory: int = 1 << 30

@@ -14,7 +14,9 @@ from tests.soon import soon
 from tests.unit.sandbox_session import Session
 
 BACKTRACKING = "import re\nre.match('(a+)+$', 'a' * 40 + 'b')"
-TIME = r"^the code used more than 0.2 s of CPU time in one step, which depends on the machine; the likely cause"
+TIME = (
+    r"^the code used more than 0.2 s of CPU time in one step, which depends on the machine; the likely cause"
+)
 MEMORY = r"^the code tried to allocate more memory than allowed; the likely cause"
 
 
