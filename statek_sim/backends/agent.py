@@ -108,7 +108,7 @@ class _Run:
         self.envelopes = Envelopes(options.tokenizers, options.client_options)
         self.people = People()
         self.left = [event for event in scenario.events if event.after is not None]
-        """Events waiting for tool calls that have not been made yet."""
+        """Events that are waiting for tool calls that have not been made yet."""
         self.checks: list[Callable[[], None]] = [
             lambda: check_events(self.left),
             self.people.check_answered,
@@ -119,8 +119,9 @@ class _Run:
         self.sessions = Sessions() if dies else None
         self.driver = self._simulation()
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
-        """Actions that follow tool calls: a crash happens inside the call, after the work; others happen
-        after the call.
+        """Actions that follow tool calls.
+
+        A crash happens inside the call, after the tool's work; other actions happen after the call.
         """
         self.alive = True
         self.tools = ScriptedTools(scenario)
@@ -129,7 +130,7 @@ class _Run:
         self.unsent: list[Event] = []
         """Messages and answers that arrived while the process was dead."""
         self.restarts = sum(event.action == "restart" for event in self.scenario.events)
-        """Number of new processes that the scenario itself has yet to start."""
+        """Number of processes that the scenario itself has yet to start."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: AgentPlugins(
@@ -271,14 +272,14 @@ class _Run:
         self._stop()
         self.people.forget()
         if self.scenario.slots is not None:
-            # Only the process knows who has a slot, and who waits for one.
+            # Only the process knows which runs have slots, and which are waiting for one.
             self.desk = Desk(slot_rules(self.scenario.slots), self.clock)
 
     def _end(self) -> None:
         """End the process.
 
-        The trace is sealed first, because events from unfinished runs that Python finalizes later are not
-        part of the run.
+        The trace is sealed first, because Python may finalize unfinished runs later, and their events must
+        not become part of the trace.
         """
         self.trace.seal()
         self._stop()
@@ -290,14 +291,14 @@ class _Run:
             self.desk.die()
 
     def _own_crash(self) -> None:
-        """Perform one of the scenario's crashes; does nothing if an explorer has already killed the process."""
+        """Perform one of the scenario's crashes; do nothing if an explorer has already killed the process."""
         if self.moments is not None:
             self.moments.crashes += 1
             if not self.alive:
                 return
         self._kill()
         if self.moments is not None and not self.restarts:
-            # A deviation of the explorer has delayed it until after the scenario's own restart.
+            # One of the explorer's deviations delayed the crash until after the scenario's own restart.
             self.driver.at(self.clock.now() + SOON, self._restart_after_kill)
 
     def _moment(self, what: str, job: str) -> bool:
@@ -352,7 +353,7 @@ class _Run:
                 self.driver.start(run)
         unsent, self.unsent = self.unsent, []
         for event in unsent:
-            # After the runs have resumed, and have asked their questions again.
+            # After the runs have resumed and asked their questions again.
             self.driver.at(self.clock.now(), partial(self._act_on_run, event))
 
     def _restart_after_kill(self) -> None:
@@ -365,7 +366,7 @@ class _Run:
             self.moments.lost += [(job, turn) for turn in turns]
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
-        """Kill the process if it is due to die in this call, after the tool's work and before its receipt."""
+        """Kill the process if it is due to die in this call, after the tool's work and before the receipt."""
         crashes = self._following(self.crashes, run, tool)
         if self.moments is not None:
             self.moments.worked.append((run.job, tool))
@@ -406,7 +407,7 @@ class _Run:
                 f"{self.scenario.place}: job {event.target!r} does not exist yet when the event {what} it"
             )
         if not self.alive and self.moments is not None:
-            # After a crash by the explorer, a message is repeated until a process is alive.
+            # After an explorer's crash, a message is repeated until a process is alive.
             self.unsent.append(event)
         elif event.action != "push":
             self.people.act(event, at=self.clock.now())

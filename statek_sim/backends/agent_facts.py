@@ -24,7 +24,7 @@ def record_of(
     *,
     settled: bool,
 ) -> RunRecord:
-    """Return a run's record, with all the data that expectations may use."""
+    """Return a run's record, which contains all the data that expectations may use."""
     totals = UsageTotals()
     for run in runs.values():
         totals.merge(run.counters.usage)
@@ -75,7 +75,7 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
 def _as_asked(scenario: Scenario, record: JobRecord, run: AgentRun) -> JobRecord:
     """Return the record, with lint findings if the scenario expects any.
 
-    Linting takes time, so other records have none. The findings are for the tools offered last.
+    Linting takes time, so other records have no findings. The findings are for the tools offered last.
     """
     expected = (scenario.expect, scenario.expect_in.get(PROFILE))
     jobs = [

@@ -1,6 +1,6 @@
 """The durable state of runs on engine two, and the points in a run where its process may die.
 
-A new process sees the state that was durable when the old process died.
+A new process sees the state that was durable when the previous process died.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statek_sim.values import JSON
 
 
 class Sessions:
-    """A scenario's sessions by job name, in memory, encoded as a store would write them to disk."""
+    """A scenario's sessions, keyed by job name, in memory and encoded as a store would write them to disk."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Entry, JSON]] = {}
@@ -37,7 +37,7 @@ class Sessions:
         self._receipts[snapshot.job] = []
 
     def receipted(self, receipt: Receipt) -> None:
-        """Keep a receipt in its job's session; a job that never committed has no session."""
+        """Keep a receipt in its job's session, unless the job has never committed and therefore has no session."""
         if receipt.job in self._entries:
             self._receipts[receipt.job].append(receipt)
 
@@ -54,21 +54,21 @@ SOON: Final = 1.0
 """Virtual seconds between the process's death and the start of a new process."""
 
 Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
-"""The answers from the uninterrupted run, by job and turn, then by how many of the scenario's crashes
-preceded them. Failed attempts come first.
+"""The answers from the uninterrupted run, keyed by job and turn, then by the number of the scenario's crashes
+that preceded them. Failed attempts come first.
 """
 
 
 @dataclass(slots=True)
 class Moments:
-    """Records the points in one run where the process may die, and decides where it does.
+    """Records the points in a run where the process may die, and decides where it dies.
 
     If `first_answers` is None, this is the uninterrupted run, and `taken` collects its answers.
     """
 
     plan: DeviationPlan = field(default_factory=DeviationPlan)
-    """The run's kills, faults and choices: which of several runs due at the same second continues first,
-    and which of several calls ends first.
+    """The run's kills, faults and choices: which of several runs due in the same second continues first, and
+    which of several calls ends first.
     """
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
@@ -77,17 +77,17 @@ class Moments:
     worked: list[tuple[str, str]] = field(default_factory=list)
     """Job and tool for every call whose tool did its work."""
     lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
-    """Job and usage for answers that a process received but did not commit before it died: paid for, but
+    """Job and usage for each answer that a process received but did not commit before it died: paid for, but
     not counted.
     """
     durable: int = 0
-    """Number of commits and receipts so far, which a new process would see."""
+    """Number of commits and receipts so far that a new process would see."""
     crashes: int = 0
     """Number of the scenario's own crashes so far, including those in a process that was already dead."""
     states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
     """For each point, the virtual second and four numbers: commits and receipts, calls whose tools did
-    their work, the scenario's own crashes, and answers. The first three numbers determine how a new
-    process continues, and the answers determine what the crash costs.
+    their work, the scenario's own crashes, and answers. The first three numbers determine how a new process
+    continues; the answers determine what the crash costs.
     """
     harness: LLM_Harness | None = None
     """The run's limits."""
@@ -118,7 +118,7 @@ class PinnedTurns:
         self._asked: dict[tuple[str, int], int] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer from the uninterrupted run, or refuse the request if that run has no such turn."""
+        """Return the answer from the uninterrupted run; reject the request if that run has no such turn."""
         moments = self._moments
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
@@ -154,8 +154,8 @@ def _of_life(
 ) -> list[RawReply | ProviderFailure]:
     """Return a turn's answers after this number of the scenario's own crashes.
 
-    An additional crash may move a turn to the other side of one of the scenario's crashes. The turn then gets
-    the answers that it had after fewer crashes, or else after more.
+    An additional crash may move a turn to the other side of one of the scenario's crashes. In that case, the
+    turn gets the answers that it had after fewer crashes or, if there are none, after more crashes.
     """
     before = [life for life in answers if life <= crashes]
     return answers[max(before) if before else min(answers)] if answers else []

@@ -1,6 +1,7 @@
-"""Converts a scenario for engine two to the agent loop's inputs: settings, scripted tools, the person who answers.
+"""Converts a scenario for engine two to the agent loop's inputs.
 
-Scripted tool results are data, used in order. A run must use all of them.
+These are the settings, the scripted tools, and the people who answer questions. Scripted tool results are
+data, which are used in order. A run must use all of them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ from statek_sim.values import JSON
 
 
 def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder in `text`, with additional answer `checks`; raises `BadInput` for an invalid ladder."""
+    """Return the ladder in `text` with additional answer `checks`; raises `BadInput` for an invalid ladder."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
@@ -131,12 +132,12 @@ def _block(content: str) -> str:
 
 
 def slot_rules(text: SlotsText) -> SlotRules:
-    """Return the rules by which a scenario's runs share slots."""
+    """Return the rules for sharing slots among a scenario's runs."""
     return SlotRules(**text.model_dump())
 
 
 def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
-    """Return a context's settings; `by` is the agent that writes summaries, or None for summaries by rule."""
+    """Return a context's settings; `by` is the agent that writes summaries, or None for rule-based summaries."""
     return ContextSettings(
         budget=text.budget if text.vram is None else _tokens_in(text.vram),
         reserve=text.reserve,
@@ -150,12 +151,12 @@ def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings
 
 
 def _tokens_in(text: VramText) -> int:
-    """Return how many context tokens fit into the graphics cards' memory next to the model."""
+    """Return how many context tokens fit into the GPU memory next to the model."""
     return fitting(known_models()[text.model], [free * MIB for free in text.free], kv=text.kv).tokens
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:
-    """Return another agent's model for auxiliary requests, with that agent's prompt or, if it has none, `prompt`."""
+    """Return another agent's model for auxiliary requests, with that agent's prompt or, if there is none, `prompt`."""
     return SideModel(
         model=spec.model,
         role=spec.role,
@@ -190,7 +191,7 @@ def plan_of(text: StepsText) -> StepPlan:
 
 
 def prices_of(text: BudgetText | PricesText) -> Prices | None:
-    """Return prices in US dollars per million tokens, or None unless the text has both."""
+    """Return prices in US dollars per million tokens, or None unless both are given."""
     if text.prompt_price is None or text.completion_price is None:
         return None
     return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
@@ -212,7 +213,7 @@ def budget_of(text: BudgetText) -> Budget:
 
 
 class People:
-    """The open questions to people, oldest first."""
+    """The open questions that people have to answer, oldest first."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[Question, Settle]] = {}
@@ -222,7 +223,7 @@ class People:
         self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
-        """Forget all questions, because the process that asked them is dead."""
+        """Discard all questions, because the process that asked them is dead."""
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
@@ -231,7 +232,7 @@ class People:
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
                 del self._open[token]
-                # An expired question is no longer open, although its expiry was not reported here.
+                # An expired question is no longer open, even though its expiry was not reported here.
                 if reply(word_of(question, answer)):
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
@@ -253,7 +254,7 @@ _ERROR: Final = re.compile(r"([A-Z][A-Za-z0-9_]*): (.*)", re.DOTALL)
 
 
 class ScriptedTools:
-    """A run's tools, with shared state that results may set and use."""
+    """A run's tools, and the state that results may set and use."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -317,7 +318,7 @@ class ScriptedTools:
             yield McpSource(ScriptedConnection(spec, self._servers[name]))
 
     def function(self, name: str) -> Tool:
-        """Return the tool created from a function `module:attribute`, or the `Tool` found there."""
+        """Return the tool at `module:attribute`, which is created from a function or is already a `Tool`."""
         found = attribute_at(self._scenario.place, name)
         if isinstance(found, Tool):
             return found
@@ -378,7 +379,7 @@ class _Lane:
         self._exact = exact
         self._calls = 0
         self.last: object = None
-        """The last result, which represents the outside effect of the work."""
+        """The last result, which represents the outside effect of the tool's work."""
         self._left: list[list[Any]] = [
             [entry, None if entry.repeat == "forever" else int(entry.repeat), 0] for entry in results
         ]
@@ -402,7 +403,10 @@ class _Lane:
         )
 
     def left(self) -> Iterator[str]:
-        """Yield the results that were not used often enough; one that repeats forever must be used at least once."""
+        """Yield the results that were not used often enough.
+
+        A result that repeats forever must be used at least once.
+        """
         for number, (_, times, given) in enumerate(self._left, start=1):
             if self._exact and given < (1 if times is None else times):
                 yield f"{self._name} result {number}"
@@ -413,7 +417,7 @@ def _person(**_: JSON) -> NoReturn:
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:
-    """Return a result with `$argument` and `$state` replaced by their values, or by null where they have none."""
+    """Return a result with `$argument` and `$state` replaced by their values, or by null if they have no value."""
     if isinstance(value, list):
         return [_filled(item, arguments, state) for item in value]
     if not isinstance(value, dict):
@@ -428,7 +432,7 @@ def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON
 
 
 def _error(text: str) -> Exception:
-    """Return the exception of a scripted error `Type: message`, or a RuntimeError for a string without a type."""
+    """Return the exception for a scripted error `Type: message`, or a RuntimeError for a string without a type."""
     found = _ERROR.fullmatch(text)
     if found is None:
         return RuntimeError(text)

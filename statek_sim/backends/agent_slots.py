@@ -1,7 +1,7 @@
-"""A scenario's slots: its runs share a model and wait for each other.
+"""A scenario's slots: the scenario's runs share a model and wait for each other.
 
-A run waits for a slot in the same way as for a person: it asks a question and continues with the answer. So
-every driver supports slots, and events are ordered as in other waits.
+A run waits for a slot in the same way as for a person: it asks a question and continues with the answer.
+Therefore, every driver supports slots, and events are ordered as in other waits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SlotRefused
 
 TOKEN: Final = "slot of "
-"""Prefix for the tokens of questions with which runs wait for a slot."""
+"""Prefix for the tokens of questions that represent waiting for a slot."""
 
 _GIVEN: Final = PersonSaid("answered")
 
@@ -35,7 +35,7 @@ class Desk:
         self._tickets: dict[str, Ticket] = {}
 
     def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Make a run wait until it has a slot; raises `SlotRefused` if another run displaces it."""
+        """Make a run wait until it has a slot; raises `SlotRefused` if another run takes its place in the queue."""
         now = self._clock.now()
         ticket, gone = self._queue.add(run.submitter, run.priority, now=now)
         self._tickets[run.job] = ticket
@@ -62,7 +62,7 @@ class Desk:
             self._give()
 
     def die(self) -> None:
-        """Forget all runs, because their process died."""
+        """Discard all runs, because their process died."""
         self._told.clear()
         self._tickets.clear()
 
@@ -104,7 +104,7 @@ def _question(job: str) -> Question:
 
 
 class SlottedRun(AgentRun):
-    """A run that works only while it has a slot; a more urgent run may get the slot before each request."""
+    """A run that works only while it has a slot. Before each request, a more urgent run may get the slot."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class SlottedRun(AgentRun):
         self.submitter = submitter
 
     def go(self) -> Steps:
-        """Yield a unit of work's effects; the work starts when the run has a slot."""
+        """Yield a unit of work's effects. The work starts when the run has a slot."""
         try:
             yield from self._desk.come(self)
             yield from super().go()
@@ -132,7 +132,7 @@ class SlottedRun(AgentRun):
             self._desk.leave(self)
 
     def iterate(self) -> Steps:
-        """Yield an iteration's effects; a more urgent run may get the slot before it."""
+        """Yield an iteration's effects. A more urgent run may get the slot before the iteration."""
         if self.iteration:
             yield from self._desk.step(self)
         yield from super().iterate()

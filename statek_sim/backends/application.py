@@ -1,4 +1,4 @@
-"""An application under test: the interface between tests and a backend, and job state as tests see it.
+"""The application under test: the interface between tests and a backend, and jobs as tests see them.
 
 A test creates jobs, advances virtual time and reads `AppJob`s. The interface is the same on every backend.
 """
@@ -22,7 +22,7 @@ from statek_sim.values import JSON, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """One tool call: `arguments` in Python notation; `result` and `error` are None if the call never returned."""
+    """A tool call. `arguments` is in Python notation; `result` and `error` are None if the call never returned."""
 
     name: str
     arguments: str
@@ -31,16 +31,16 @@ class ToolUse:
 
 
 class ToolUses(tuple[ToolUse, ...]):
-    """One job's tool calls; `known` are the names of all tools that the job could call.
+    """A job's tool calls; `known` are the names of all tools that the job could call.
 
-    `known` is not a field of `AppJob`, because fields are results, which are compared and displayed.
+    `known` is not an `AppJob` field, because fields are results, which are compared and displayed.
     """
 
     known: frozenset[str] = frozenset()
 
     @classmethod
     def among(cls, uses: Iterable[ToolUse], known: Iterable[str]) -> Self:
-        """Wrap the calls `uses` made by a job that could call the tools `known`."""
+        """Wrap the calls `uses`, made by a job that could call the tools `known`."""
         made = cls(uses)
         made.known = frozenset(known)
         return made
@@ -80,7 +80,10 @@ class AppJob:
     approx_tokens: int
 
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
-        """Return all tool calls, or those to one tool; raises `BadInput` if the job has no tool with that name."""
+        """Return all tool calls, or only the calls to one tool.
+
+        Raises `BadInput` if the job has no tool with that name.
+        """
         calls = tuple(use for use in self.tools if name is None or use.name == name)
         if name is not None and not calls and isinstance(self.tools, ToolUses):
             require_tool(name, self.tools.known, f"job {self.name!r}")
@@ -115,9 +118,10 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOutcome:
-    """How a run ended: at virtual second `at`; `settled` is whether no work was left.
+    """The outcome of a run, which ended at virtual second `at`.
 
-    `waiting` lists the names of waiting jobs. `worker` is why the worker is dead, or None if it is alive.
+    `settled` is whether no work was left. `waiting` lists the names of waiting jobs. `worker` is why the
+    worker is dead, or None if it is alive.
     """
 
     at: float
@@ -133,7 +137,7 @@ class Application(Protocol):
     profile: str
 
     def create_job(self, agent: Any, **options: Any) -> Any:
-        """Create a job as `statek.create_new_job` does; the option `message` is its first user message."""
+        """Create a job as `statek.create_new_job` does; the option `message` is the first user message."""
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Call `action` at virtual second `when`."""
@@ -142,20 +146,23 @@ class Application(Protocol):
         """Run all jobs until no work is left, or until virtual second `until`."""
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep all jobs in a store; return whether it already had the run. Must be called before the first job."""
+        """Keep all jobs in a store; return whether the store already contained the run.
+
+        Must be called before the first job.
+        """
 
     def now(self) -> float:
         """Return the virtual time in seconds."""
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return all jobs by name, in creation order, including jobs created by tools."""
+        """Return all jobs, keyed by name, in creation order, including jobs created by tools."""
 
     def describe(self, job: Any) -> AppJob:
         """Return a job's current state."""
 
 
 class ReferenceApplication:
-    """An `Application` on the reference runtime. `create` creates a job, `keep` stores all jobs in a store."""
+    """An `Application` on the reference runtime. `create` creates a job, `keep` keeps all jobs in a store."""
 
     backend = "reference"
 
@@ -189,7 +196,7 @@ class ReferenceApplication:
         )
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep all jobs in a store; return whether the store already had the run."""
+        """Keep all jobs in a store; return whether the store already contained the run."""
         return self._keep(address, agents=agents, **options).resumed
 
     def now(self) -> float:
@@ -197,7 +204,7 @@ class ReferenceApplication:
         return self.runtime.clock.now()
 
     def jobs(self) -> Mapping[str, Job]:
-        """Return all jobs by name, in creation order."""
+        """Return all jobs, keyed by name, in creation order."""
         return {job.id: job for job in self.runtime.jobs}
 
     def describe(self, job: Job) -> AppJob:

@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply that is a JSON object with `name` and `parameters`; refuse a reply that only begins like JSON."""
+    """Read a reply that is a JSON object with `name` and `parameters`; reject a reply that only starts like JSON."""
     if not text.lstrip().startswith("{"):
         return Reading(text=text, stages=("plain",))
     try:
@@ -56,7 +56,7 @@ def no_secrets(subject: Subject) -> Verdict:
 
 
 async def slow_moderation(subject: Subject) -> Verdict:
-    """Block texts with the word `rude` after two seconds, about as long as a moderation service takes."""
+    """Block text that contains `rude`, after two seconds: about as long as a moderation service takes."""
     await asyncio.sleep(2.0)
     return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
@@ -67,7 +67,7 @@ def read_before_write(ahead: TurnAhead) -> Choice:
 
 
 def by_first_word(ahead: TurnAhead) -> Choice | None:
-    """Return the word before the colon in the user's message as the task type; None if there is no colon."""
+    """Return the word before the colon in the user's message as the task type, or None if there is no colon."""
     task, colon, _ = ahead.message.partition(":")
     return Choice(task=task) if colon else None
 
@@ -119,7 +119,7 @@ class OneCall:
         self._called: set[str] = set()
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Refuse the call if its tool was called successfully before; return the reason, or None."""
+        """Return a reason to reject the call if its tool was called successfully before, otherwise None."""
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
@@ -148,7 +148,10 @@ def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compactio
 
 
 def page(number: int, words: int = 100) -> str:
-    """Return a page of a long document with this many words; the same number always gives the same page."""
+    """Return a page of a long document, with the given number of words.
+
+    The same page number always gives the same page.
+    """
     return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
 
 
@@ -180,7 +183,7 @@ def half_wrong(request: ChatRequest) -> Reply:
 
 
 def patient_watcher() -> TurnWatcher:
-    """Return a loop watcher that accepts five equal answers from `poll` in a row."""
+    """Return a loop watcher that accepts five equal answers in a row from `poll`."""
     return loop_watcher(LoopSettings(polling={"poll": 5}))
 
 
@@ -190,5 +193,8 @@ def quick_breakers() -> BreakerGate:
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply with the rescue rules; if none applies, read it again after a simulated model has added colons."""
+    """Read a reply with the rescue rules.
+
+    If none applies, read the reply again after a simulated model has added colons.
+    """
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

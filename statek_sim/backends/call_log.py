@@ -24,9 +24,10 @@ from statek_sim.values import ToolSpec
 class AnsweredCall:
     """An answered and metered LLM call: the request, the raw answer and STATEK's counts.
 
-    The messages are in the trace: a call has all messages that its `LLMRequested` event kept and added.
-    `provider` determines the prices; STATEK takes it from the model string, else from the agent's PROVIDER,
-    else the default (behaviour 11). `turn` counts all of the job's calls from 1, answered or not.
+    The messages are in the trace: a call contains all messages that its `LLMRequested` event kept and added.
+    `provider` determines the prices. STATEK takes the provider from the model string, else from the agent's
+    PROVIDER, else from the default (behaviour 11). `turn` is one-based and counts all of the job's calls,
+    answered or not.
     """
 
     job: str
@@ -53,10 +54,10 @@ class CallLog:
         return reply
 
     def answered(self, jobs: Iterable[Job], *, default_provider: str) -> tuple[AnsweredCall, ...]:
-        """Return the metered calls, ordered by job as in `jobs`, then as they were made.
+        """Return the metered calls, in the order of `jobs`, then in the order in which they were made.
 
-        `default_provider` is used if neither model nor agent names a provider. Answers that STATEK could not
-        read are left out, because they were never metered (behaviour 5).
+        `default_provider` is used if neither the model nor the agent names a provider. Answers that STATEK
+        could not read are left out, because they were never metered (behaviour 5).
         """
         return tuple(
             call
@@ -66,7 +67,7 @@ class CallLog:
         )
 
     def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
-        """Yield a job's calls, one for each of its `turns`, with the prices of `provider`."""
+        """Yield a job's calls, one for each of its `turns`, with the prices for `provider`."""
         seen = iter(self._seen[job])
         for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))
@@ -83,7 +84,7 @@ class CallLog:
 
 
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
-    """Return the strings in an answer that are measured: the model's text, then each tool call's name and arguments."""
+    """Return an answer's measured strings: the model's text, then each tool call's name and arguments."""
     try:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
@@ -96,7 +97,7 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
             *(part for tool_call in model_reply.calls for part in (tool_call.name, tool_call.arguments)),
         )
     calls = (
-        # A provider may omit the name, or send something else in its place.
+        # A provider may omit the name, or send something else instead.
         part
         for tool_call in reply.tool_calls
         for part in (model_text(tool_call.name), json.dumps(tool_call.arguments, ensure_ascii=False))
@@ -133,5 +134,5 @@ def _provider_of(job: Job, default: str) -> str:
     try:
         return upstream(job, default)[0].upper()
     except StatekSimError:
-        # Its model was changed to an unknown one after it was answered.
+        # The job's model was changed to an unknown model after the answer.
         return default.upper()

@@ -1,8 +1,8 @@
-"""How a run deviates from the uninterrupted run, on either engine: requested deviations, and choices made on the way.
+"""How a run deviates from the uninterrupted run, on either engine.
 
-Trace events are numbered from 1, and so are durable changes that follow an event without one of their own. So
-a position in a run is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change
-following event 17.
+This includes the requested deviations and the choices made during the run. Trace events are numbered from 1.
+Durable changes without an event of their own are numbered from 1 after each event. So a position in a run is
+a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change following event 17.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 
 Place = tuple[int, int]
-"""The number of events so far, and the number of durable changes without an event since the last event."""
+"""The number of events so far, and the number of durable changes without their own event since the last event."""
 
 
 class Point(NamedTuple):
-    """A position in a run where the worker may die: the last action, its job, and the virtual second."""
+    """A position in a run where the worker may die: the last action, the action's job, and the virtual second."""
 
     place: Place
     what: str
@@ -41,8 +41,9 @@ class Choice(NamedTuple):
 
 
 Picks = Callable[[Choice, Sequence[Event]], int]
-"""A function that makes the choices for which there is no deviation. It is called with the choice and the
-events so far, and returns the index of the job that steps next.
+"""A function that makes the choices for which there is no deviation.
+
+It takes the choice and the events so far, and returns the index of the job that steps next.
 """
 
 FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
@@ -55,9 +56,9 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
 
 
 class DeviationPlan:
-    """One run's pending deviations, and the choices made so far.
+    """A run's pending deviations, and the choices made so far.
 
-    `pick` makes the choices that no deviation decides; None takes the first job.
+    `pick` makes the choices that no deviation makes; if None, the first job is chosen.
     """
 
     def __init__(self, wanted: Sequence[Deviation] = (), pick: Picks | None = None) -> None:
@@ -69,12 +70,12 @@ class DeviationPlan:
         self.choices: list[Choice] = []
 
     def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
-        """Return a failure if a deviation makes this request fail, once per deviation; otherwise None."""
+        """Return a failure if a deviation makes this request fail, otherwise None. Each deviation applies once."""
         wanted = self.faults.pop((request.job_id, reply), None)
         return None if wanted is None else _failed(request, wanted.fault)
 
     def choose(self, names: Sequence[str], trace: Sequence[Event]) -> int:
-        """Make and record a choice between `names`; return the index of the one that continues first."""
+        """Make and record a choice among `names`; return the index of the job that continues first."""
         choice = Choice(len(trace), tuple(names))
         self.choices.append(choice)
         wanted = self._firsts.pop(len(self.choices), None)
@@ -109,7 +110,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request for which the script has no reply, with status 401, which is never retried."""
+    """Reject a request for which the script has no reply. The status is 401, which is never retried."""
     return _failed(request, "401")
 
 
@@ -118,7 +119,7 @@ def _failed(request: ChatRequest, kind: Fault) -> RawReply:
 
 
 def _dies(deviation: Deviation) -> Place:
-    """Return the position where the run is interrupted; for `lose`, that of the last remaining commit."""
+    """Return the position where the run is interrupted; for `lose`, the position of the last remaining commit."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
 
 

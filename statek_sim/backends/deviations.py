@@ -1,8 +1,8 @@
-"""Runs on engine one with deviations: the points where a worker may die, its death, and the model's replies.
+"""Runs on engine one with deviations: the points where a worker may die, the worker's death, and the model's replies.
 
-The same job and turn gets the same answer in every run, whatever the deviations. A job that is killed before
-its reply is stored requests the reply again. The script has advanced by then, but a model would give the same
-answer as before. So the uninterrupted run's answers are recorded and repeated.
+A turn of a job gets the same answer in every run, whatever the deviations. A job that is killed before its
+reply is stored requests the reply again. By then, the script has advanced, but a model would give the same
+answer as before. Therefore, the uninterrupted run's answers are recorded and repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Answer = RawReply | ProviderFailure
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The answers from an uninterrupted run, by job and reply number (from 1); failed attempts come first.
+    """The answers from an uninterrupted run, keyed by job and one-based reply number; failed attempts come first.
 
     `roles` and `parents` map job names to role and parent, in creation order.
     """
@@ -39,15 +39,15 @@ class FirstRun:
     roles: dict[str, str] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     lines: list[tuple[int, str]] = field(default_factory=list)
-    """Ledger lines, each with its event's number."""
+    """Ledger lines, each with the number of its event."""
 
 
 class PinnedReplies:
-    """A provider that repeats recorded answers, and asks `provider` again if the script depends on the requests.
+    """A provider that repeats recorded answers, but asks `provider` again if the script depends on the requests.
 
     If `first_run` is None, this is the uninterrupted run, and `taken` collects its answers. `stored` must be
     called for every reply that has become durable. Without `within`, answers are only repeated in another
-    process: after the scenario itself kills a worker, the new worker gets new answers from the script.
+    process: if the scenario itself kills a worker, the new worker gets new answers from the script.
     """
 
     def __init__(
@@ -74,15 +74,15 @@ class PinnedReplies:
         self._failed: dict[tuple[str, int], int] = {}
         self.taken = FirstRun()
         self.requests: list[tuple[str, int]] = []
-        """Every request except retries: its job, and the number of replies stored before it."""
+        """For every request except retries: the job, and the number of replies stored before the request."""
         self.unknown: list[tuple[str, int]] = []
-        """Job and number of each reply that no script has; the provider refused these requests."""
+        """Job and number of each reply that is not in any script; the provider rejected these requests."""
         self.repeated: list[tuple[str, int]] = []
-        """Job and number of each reply that was requested, and paid for, again."""
+        """Job and number of each reply that was requested and paid for again."""
 
     @property
     def looks(self) -> bool:
-        """Whether any script has replies that depend on the request."""
+        """Whether any script contains replies that depend on the request."""
         return bool(self._live)
 
     def progress(self) -> tuple[object, ...]:
@@ -102,7 +102,7 @@ class PinnedReplies:
             "failed": [*self._failed.items()],
             "roles": [*self.taken.roles.items()],
             "parents": [*self.taken.parents.items()],
-            # Lists have their own rows: for a long one a commit only writes the end.
+            # Lists have their own rows, so that a commit only writes the end of a long list.
             "asked": (self.requests, self.unknown, self.repeated),
         }
 
@@ -123,13 +123,13 @@ class PinnedReplies:
         self.taken.roles[job], self.taken.parents[job] = role, parent
 
     def stored(self, job: str) -> None:
-        """Record that `job`'s last reply is durable, or will not be requested again."""
+        """Record that the last reply to `job` is durable, or will not be requested again."""
         self._stored[job] = self._stored.get(job, 0) + 1
         self._pending.pop(job, None)
         self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer for this turn of the job, the recorded one if there is one."""
+        """Return the answer for this turn of the job; a recorded answer is repeated."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
@@ -184,8 +184,8 @@ class PinnedReplies:
     def _twin(self, request: ChatRequest) -> str:
         """Return the job in the uninterrupted run whose replies this request gets.
 
-        It is the job with the same name if the roles agree, otherwise a job with the same role and parent, or
-        with the same role.
+        This is the job with the same name if the roles agree, otherwise a job with the same role and parent,
+        or else one with the same role.
         """
         assert self._first_run is not None, "only a run with deviations asks"
         job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
@@ -197,14 +197,14 @@ class PinnedReplies:
 
 
 def _looks(reply: object) -> bool:
-    """Return whether a scripted reply has a condition, or is computed by a callable."""
+    """Return whether a scripted reply has a condition or is computed by a callable."""
     states = getattr(reply, "said", None)
     return states is not None and (states("when") or states("call"))
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A kill that happened: its position, its virtual second, and the number of ledger lines at that time."""
+    """A kill that happened: the position, the virtual second, and the number of ledger lines at that time."""
 
     place: Place
     at: float
@@ -217,11 +217,12 @@ Watcher = Callable[[Point], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """Settings for an explored run. `first_run` has the uninterrupted run's answers, or is None if this is that run.
+    """Settings for an explored run.
 
-    `watch` is called at every point. `pick` makes the choices that no deviation decides; None takes the first
-    job. `commit` saves the state durably, at every point and before a worker dies there. `pinned` is passed
-    to `PinnedReplies` as `within`.
+    `first_run` contains the uninterrupted run's answers, or is None if this is the uninterrupted run. `watch`
+    is called at every point. `pick` makes the choices that no deviation makes; if None, the first job is
+    chosen. `commit` saves the state durably, at every point and before a worker dies there. `pinned` is
+    passed to `PinnedReplies` as `within`.
     """
 
     first_run: FirstRun | None = None
@@ -232,7 +233,7 @@ class Exploring:
 
 
 class Deviations:
-    """Applies the deviations in `plan` to a run, and records the points where its worker may die.
+    """Applies the deviations in `plan` to a run, and records the points where the run's worker may die.
 
     `ledger` holds the lines of the world's ledger, which represent side effects outside the store.
     """
@@ -274,7 +275,7 @@ class Deviations:
     # -- points ------------------------------------------------------------------------------------------------
 
     def check_alive(self) -> None:
-        """Raise the worker's death again while its step is being unwound, so that cleanup code changes nothing."""
+        """Re-raise the worker's death while its step is being unwound, so that cleanup code changes nothing."""
         if self._death is not None:
             raise self._death
 
@@ -300,7 +301,7 @@ class Deviations:
         if self._commit is not None:
             self._commit()
         if self._watch is None and not self.plan.kills:
-            # Without a watcher, points are needed for kills only.
+            # Without a watcher, points are only needed for kills.
             return
         runtime = self._runtime
         if not runtime.worker_alive:
@@ -317,7 +318,7 @@ class Deviations:
         runtime = self._runtime
         self.deaths.append(Death(place, runtime.clock.now(), len(self._ledger)))
         if wanted.action == "lose":
-            # Effects outside of the store after its last commit are kept.
+            # Effects outside the store since its last commit are kept.
             self._ledger.extend(line for at, line in self._lines if wanted.to_event < at <= wanted.lose)
         if wanted.restart is not None:
             self.restart_at(runtime.clock.now() + wanted.restart)
@@ -331,7 +332,7 @@ class Deviations:
             runtime.end_code(death)
         if in_step:
             raise death
-        # Code of the application or the world is running, and the worker dies meanwhile.
+        # The worker dies while code from the application or the world is running.
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""A scenario's application: creates its agents and jobs, and executes its events, on any runtime.
+"""A scenario's application: creates the agents and jobs, and executes the events, on any runtime.
 
 All runtimes share one driver, so any difference between two runs of a scenario comes from the runtimes.
 `reference` adapts the reference runtime, `installed.runtime_adapter` the real package.
@@ -18,14 +18,17 @@ from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World
 
-USER: Final = "The user of every dialog agent: reads and stays silent. What was sent is in the trace."
-"""Docstring of the function that sends to users, on each runtime: up to 1.2, STATEK uses it to describe a
-tool.
+USER: Final = (
+    "The user of every dialog agent, who reads messages and never answers. The trace records what was sent."
+)
+"""Docstring of the function that sends messages to users, on every runtime.
+
+Up to 1.2, STATEK uses the docstring as a tool description.
 """
 
 
 class Refused(Exception):
-    """A runtime refused an action by the scenario's application, for `reason`."""
+    """Raised if a runtime rejects an action by the scenario's application; `reason` explains why."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -33,13 +36,13 @@ class Refused(Exception):
 
     @property
     def kind(self) -> str:
-        """The name of the exception class, as users of STATEK know it."""
+        """The name of the exception class, as STATEK users know it."""
         return type(self.reason).__name__
 
 
 @contextmanager
 def _refusable(*kinds: type[Exception]) -> Iterator[None]:
-    """Convert exceptions of these kinds to `Refused`, around calls that a scenario's application makes."""
+    """Convert exceptions of these kinds to `Refused`; used around calls made by a scenario's application."""
     try:
         yield
     except kinds as reason:
@@ -47,9 +50,9 @@ def _refusable(*kinds: type[Exception]) -> Iterator[None]:
 
 
 _USING: Final = (AttributeError, RuntimeError, ValueError)
-"""Errors raised by a job's or subtask's method, such as a second completion or a missing method."""
+"""Errors raised by methods of jobs and subtasks, for example for a second completion or a missing method."""
 _MAKING: Final = (RuntimeError, SyntaxError, ValueError)
-"""Errors in creating agents and jobs: invalid warmup, model name or value for the store.
+"""Errors raised when creating agents and jobs: invalid warmup, model name or value for the store.
 
 Nothing is created in these cases (behaviour 7.1).
 """
@@ -67,7 +70,7 @@ def check_events(left: Iterable[Event]) -> None:
 
 
 class Side(Protocol):
-    """One runtime with its world, as the driver needs it. The driver decides when events happen and in which order."""
+    """A runtime and its world, as the driver needs them. The driver decides when and in which order events happen."""
 
     @property
     def now(self) -> float:
@@ -98,7 +101,7 @@ class Side(Protocol):
     def kill(self, reason: str, *, in_call: bool) -> None:
         """Kill the worker process.
 
-        With `in_call` a tool call is in progress: the tool has done its work and has not returned.
+        With `in_call`, a tool call is in progress: the tool has done its work, but has not returned.
         """
 
     def restart(self) -> None:
@@ -108,9 +111,9 @@ class Side(Protocol):
 class Driver:
     """Executes a scenario application's actions on a runtime.
 
-    Call `prepare` first, then `remember` in a process that resumes, then `begin`. The runtime calls
+    Call `prepare` first, then (in a process that resumes a run) `remember`, then `begin`. The runtime calls
     `tool_returned` after each tool call. Call `check_finished` at the end. `done` holds the names of past
-    actions, which a process that resumes does not repeat.
+    actions, which are not repeated when a run resumes.
     """
 
     def __init__(self, scenario: Scenario, side: Side) -> None:
@@ -120,7 +123,7 @@ class Driver:
         self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
         self._due: list[str] = []
         self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Creates each action's context: a store commits the whole action or nothing."""
+        """Creates the context for each action, so that a store commits either the whole action or nothing."""
         self.done: set[str] = set()
         self.subtasks: dict[str, Any] = {}
 
@@ -136,7 +139,7 @@ class Driver:
                 self._side.add_loop(role)
 
     def begin(self) -> None:
-        """Create the jobs that exist from the start, and schedule everything that has not happened yet."""
+        """Create the initial jobs, and schedule everything that has not happened yet."""
         started = {event.start for event in self._scenario.events if event.action == "start"}
         for name, text in self._scenario.jobs.items():
             if name not in started and f"start {name}" not in self.done:
@@ -283,7 +286,7 @@ def metadata_of(text: AgentText) -> dict[str, str]:
 def style_of_all(scenario: Scenario) -> str | None:
     """Return the chat style shared by all agents except dialog agents, or None if they differ.
 
-    STATEK receives a common style as its setting.
+    STATEK gets a shared style as a setting.
     """
     styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
     return styles.pop() if len(styles) == 1 else None
@@ -293,8 +296,8 @@ def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
     """Return the chat style for an agent's job definitions, or None if they need none.
 
     Only dialog agents read a style from their metadata, so this is the only way to give a plain agent a style
-    that differs from the setting `of_all`. Jobs share a definition (`find_existing_job_def`) only if it has
-    no style of its own.
+    that differs from the setting `of_all`. Jobs share a definition (`find_existing_job_def`) only if the
+    definition has no style of its own.
     """
     return None if text.dialog or text.chat_style == of_all else text.chat_style
 

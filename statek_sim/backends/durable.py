@@ -84,7 +84,7 @@ class DurableRun:
         if stored is None:
             return
         if not stored.rows:
-            # The process died before its first commit, so nothing was acknowledged.
+            # The process died before its first commit, so nothing had been acknowledged.
             return
         self.run.resumed = True
         with self._session.reading():
@@ -97,11 +97,11 @@ class DurableRun:
             self.buried = True
             self.run.runtime.crash_worker(self._reason(place))
         if not begun:
-            # The order is the same as in a single process: this comes before the application's plans.
+            # The order is the same as in a single process: this comes before anything that the application schedules.
             self._begun()
 
     def _begun(self) -> None:
-        """Schedule the new workers, after everything that the previous process had scheduled."""
+        """Schedule the new workers after everything that the previous process had scheduled."""
         assert self.run.deviations is not None, "every durable run is explored"
         restarts, self._restarts = self._restarts, []
         for at in restarts:
@@ -134,7 +134,7 @@ class DurableRun:
         return self._session.lease
 
     def commit(self, status: Status = "running") -> None:
-        """Commit the current state, unless the application is in the middle of an action."""
+        """Commit the current state unless the application is in the middle of an action."""
         self._session.commit(status)
 
     def _saved(self) -> dict[str, object]:
@@ -164,7 +164,7 @@ class DurableRun:
         try:
             with self._session.at_work(), closing(self.run.runtime):
                 outcome, error = self.run.play(allow_network=allow_network)
-                # A failed run is over too: its script would not fit the next time either.
+                # A failed run is finished too: its script would not match the next time either.
                 self.commit("ended")
                 return self.run.record(outcome, error)
         finally:
@@ -201,7 +201,7 @@ def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | N
     return {
         "scenario": {
             **scenario.model_dump(mode="json", exclude_unset=True),
-            # The file may have no jobs, although the scenario then has one, `main`.
+            # The file may define no jobs; the scenario then has one job, `main`.
             "jobs": {
                 name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
             },
@@ -227,7 +227,7 @@ def opened_run(
     seed: int | None = None,
     restart: float = 0.0,
 ) -> DurableRun:
-    """Start a run on a store, or resume it if the store has it; raises `BadStore` if its description differs."""
+    """Start a run in a store, or resume it if it is stored; raises `BadStore` if the stored description differs."""
     name, facts = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
     lease = store.claim(name, worker=worker, about=facts)
     stored = store.load(name)
@@ -235,7 +235,7 @@ def opened_run(
         store.release(lease)
         raise BadStore(
             f"{store.address}: run {name!r} was started with a different scenario, preset or seed; "
-            "restore them, or use another store"
+            f"use the original values, or a different store"
         )
     return DurableRun(
         store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
@@ -249,7 +249,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
     if APPLICATION in facts:
         raise NotOurs(
             f"{store.address}: run {lease.run!r}: the run belongs to an application; start the "
-            "application again to continue it"
+            f"application again to continue it"
         )
     try:
         scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})
@@ -264,7 +264,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
 
 
 def _without_place(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description without the file's location and the expectations, which do not affect a run."""
+    """Return the description without the file location and the expectations, which do not affect a run."""
     scenario = {
         key: value
         for key, value in facts["scenario"].items()

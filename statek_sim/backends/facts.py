@@ -25,27 +25,28 @@ from statek_sim.values import JSON
 from statek_sim.world.world import World
 
 MOST_PARTS: Final = 10_000
-"""Maximum number of parts in a value that is shown as a value."""
+"""Maximum number of parts in a value; a value with more parts is shown as text."""
 DEEPEST_PART: Final = 50
-"""Maximum depth of nested parts."""
+"""Maximum nesting depth in a value."""
 MOST_CHARACTERS: Final = 10_000_000
-"""Maximum number of characters in one run's values. The limit covers the whole run, because a list may
-contain the same long string a thousand times.
+"""Maximum number of characters in a run's values.
+
+The limit covers the whole run, because a list may contain the same long string a thousand times.
 """
 
 
 class TooLarge(Exception):
-    """A value is too large to be shown, or cyclic; a string replaces it."""
+    """Raised for a value that is cyclic or too large to be shown; a string replaces the value."""
 
 
 class Room:
-    """The number of characters `left` for showing a run's values."""
+    """The number of characters `left` for displaying a run's values."""
 
     def __init__(self) -> None:
         self.left = MOST_CHARACTERS
 
     def take(self, characters: int) -> bool:
-        """Subtract a number of characters; return False if fewer are left."""
+        """Subtract a number of characters; return False if not enough are left."""
         if characters > self.left:
             return False
         self.left -= characters
@@ -53,7 +54,7 @@ class Room:
 
 
 def shape(value: object) -> type:
-    """Return the built-in class that a stored collection is displayed as, or the value's own class."""
+    """Return the built-in class as which a stored collection is displayed, or the value's own class."""
     return value.shown_as if isinstance(value, StoredCollection) else type(value)
 
 
@@ -114,7 +115,7 @@ def record_of(
     outcome: RunOutcome | None,
     error: RunError | None,
 ) -> RunRecord:
-    """Return the record of a run on the reference runtime, with all the data that expectations may use."""
+    """Return the record of a run on the reference runtime; it contains all the data that expectations may use."""
     children: dict[str, list[Job]] = {}
     for job in runtime.jobs:
         if job.parent_job is not None:
@@ -150,7 +151,7 @@ def _named(item: object) -> str:
 
 
 def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
-    """Return one job's record. `children` are the jobs it delegated to; `room` is passed to `plain`."""
+    """Return a job's record. `children` are the jobs to which it delegated; `room` is passed to `plain`."""
     room = room or Room()
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -174,7 +175,8 @@ def live_facts(
 ) -> dict[str, Any]:
     """Return the record fields that can be read from the job's own members.
 
-    `children` are the jobs it delegated to. `value` converts a variable or an exit value to a plain value.
+    `children` are the jobs to which it delegated. `value` converts a variable or an exit value to a plain
+    value.
     """
 
     def readable(read: Callable[[], object]) -> JSON:
@@ -206,7 +208,7 @@ def live_facts(
 
 
 def label(member: object) -> str:
-    """Return an enum member's name, for our enums and for STATEK's."""
+    """Return the name of an enum member, from our enums or STATEK's."""
     return str(member).rpartition(".")[2]
 
 
@@ -220,7 +222,7 @@ def _result(result: Any) -> JSON:
 
 
 def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
-    """Return the states of the subtasks that these jobs work on, by id."""
+    """Return the states of the subtasks that these jobs work on, keyed by id."""
     handles = {name: child.py_env.local_state.get("sub_task_handler") for name, child in children.items()}
     return {
         str(handle.id or name): label(handle.state)

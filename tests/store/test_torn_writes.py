@@ -133,7 +133,7 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(tmp_path: Path, scenario:
     opened_run(store, scenario, "docs", worker="w").finish()
     other = samples.scenario(tmp_path, samples.CLAIM.replace("exit('ok')", "exit('other')"))
     with pytest.raises(
-        BadStore, match="was started with a different scenario, preset or seed; restore them, or use another"
+        BadStore, match="was started with a different scenario, preset or seed; use the original values, or a"
     ):
         opened_run(store, other, "docs", worker="w")
     store.close()
