@@ -15,8 +15,9 @@ from statek_sim.runtime.jobs.post_processing import post_processors
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools.documentation import tool_text
 from statek_sim.shim.jobs import AppJobDef, TaskDifficulty
-from statek_sim.shim.memo import memo
+from statek_sim.shim.memo import enum, memo
 from statek_sim.shim.store import current_store
+from statek_sim.values import unchanged
 
 _LINE: Final = re.compile(
     r"^[ \t]*(?:-{3,}[ \t]*(.+?)[ \t]*-{3,}|\*{3,}[ \t]*(.+?)[ \t]*\*{3,}|#{2,6}[ \t]+(.+?)[ \t]*#*)[ \t]*$",
@@ -199,15 +200,51 @@ def prompt_text(
     if prompt is None:
         return ""
     shown = [tool for tool in tools if not getattr(tool, "tool_hidden", False)]
-    intro = _with_tools(prompt.intro, shown).strip()
-    parts = [intro] if intro else []
-    for title, contents, wanted in map(_fields, prompt.sections):
-        if wanted is None or difficulty in wanted:
-            parts.append(f"--- {title.strip()} ---\n{_with_tools(contents, shown).strip()}")
-    text, values = "\n\n".join(parts), dict(names)
+    text = format_system_prompt(
+        prompt, difficulty, prompt_part_formatter=lambda part: _with_tools(part, shown)
+    )
+    values = dict(names)
     if "{shared_var_names}" in text:
         values["shared_var_names"] = ", ".join(values.get("shared_vars") or ())
     return text.format_map(values) if values else text
+
+
+PromptStyle: Final = enum("PromptStyle", ["XML", "DASHED", "ASTERISK", "MARKDOWN"])
+
+
+def format_system_prompt(
+    prompt: Any,
+    task_difficulty: Any,
+    style: Any = PromptStyle.DASHED,
+    section_formatter: Callable[[str], str] | None = None,
+    prompt_part_formatter: Callable[[str], str] | None = None,
+) -> str:
+    """Return a prompt's intro and the sections for a difficulty, with the sections' titles in `style`.
+
+    Raises ValueError for an unknown style, or a title that cannot be the name of an XML element.
+    """
+    in_section, in_part = section_formatter or unchanged, prompt_part_formatter or unchanged
+    intro = in_part(prompt.intro).strip()
+    parts = [intro] if intro else []
+    for title, contents, wanted in map(_fields, prompt.sections):
+        if wanted is None or task_difficulty in wanted:
+            parts.append(_section(title.strip(), in_part(in_section(contents)).strip(), style))
+    return "\n\n".join(parts)
+
+
+def _section(title: str, contents: str, style: Any) -> str:
+    if style == PromptStyle.XML:
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", title):
+            raise ValueError(f"Invalid XML section title: {title!r}")
+        edge = "\n" if "\n" in contents else ""
+        return f"<{title}>{edge}{contents}{edge}</{title}>"
+    if style == PromptStyle.DASHED:
+        return f"--- {title} ---\n{contents}"
+    if style == PromptStyle.ASTERISK:
+        return f"*** {title} ***\n{contents}"
+    if style == PromptStyle.MARKDOWN:
+        return f"## {title}\n{contents}"
+    raise ValueError(f"Unsupported prompt style: {style!r}")
 
 
 def _with_tools(text: str, tools: Sequence[Callable[..., Any]]) -> str:

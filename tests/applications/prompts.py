@@ -7,7 +7,9 @@ from statek import PromptDef, create_new_job, docstr, tool, update_prompt_config
 from statek.agents import DialogAgent, Researcher, SupervisedAgent
 from statek.executors.job import Job
 from statek.prompt_config import (
+    PromptStyle,
     SystemPromptData,
+    format_system_prompt,
     load_prompt_files,
     make_system_prompt,
     parse_prompt_file,
@@ -236,3 +238,31 @@ def test_prompt_files(statek_app, facts, tmp_path):
     with pytest.raises(ValueError, match="is missing the '# System Prompt' section") as raised:
         parse_prompt_file(tmp_path / "bad.md")
     facts["bad"] = str(raised.value).replace(str(tmp_path), "DIR")
+
+
+PLAN = "Plant {x}.\n--- MH: Soil ---\n  Dig.\n--- My tools ---\nA\nB {y}\n<water>\nDaily.\n</water>"
+
+
+@pytest.mark.parametrize("style", ["XML", "DASHED", "ASTERISK", "MARKDOWN"])
+@pytest.mark.parametrize("prompt", [PLAN, PLAN.replace("My tools", "Tools"), "-- only", "## a\n", ""])
+def test_prompts_in_a_style(statek_app, facts, style, prompt):
+    style = PromptStyle[style]
+    for level in TaskDifficulty.values():
+        for made in (make_system_prompt(prompt), parse_system_prompt(prompt)):
+            name = f"{level} {type(made).__name__}"
+            facts.attempt(name, lambda made=made, level=level: format_system_prompt(made, level, style))
+
+
+def test_prompts_with_formatters(statek_app, facts):
+    prompt, level = make_system_prompt(PLAN), TaskDifficulty.high
+
+    def shown(*args, **options):
+        return lambda: format_system_prompt(prompt, level, *args, **options)
+
+    facts.attempt("plain", shown())
+    facts.attempt("sections", shown(section_formatter=lambda text: f"  [{text}]"))
+    facts.attempt("parts", shown(prompt_part_formatter=lambda text: text.upper() + "\n"))
+    facts.attempt("both", shown(PromptStyle.MARKDOWN, lambda text: f"s{text}", lambda text: f"p{text}"))
+    facts.attempt("no style", shown("BOLD"))
+    facts.attempt("style as text", shown("XML"))
+    facts["styles"] = [str(style) for style in PromptStyle.values()]
