@@ -5,8 +5,9 @@ import dbzero as db0
 import pytest
 from statek import create_new_job, tool
 from statek.agents import DialogAgent, SupervisedAgent
-from statek.executors.job import Job, JobDef, JobStatus
+from statek.executors.job import Job, JobDef, JobStatus, parse_warmup_code
 from statek.prompt_config import make_system_prompt
+from statek.utils import CodeBlock
 
 WARMUPS = {
     "nothing": None,
@@ -183,3 +184,36 @@ def test_errors_are_those_of_the_definition(statek_app, facts, warmup):
     statek_app.run()
     facts["errors"] = [len(list(job.job_def.get_errors())) for job in jobs]
     facts["status"] = [str(job.status) for job in jobs]
+
+
+def told(block):
+    if isinstance(block, str):
+        return block
+    calls = block.get_tool_calls(lambda call: True) or []
+    told_calls = [[call.id, call.func_name, list(call.args or ()), dict(call.kwargs or {})] for call in calls]
+    return [block.code, told_calls, dict(block.metadata or {})]
+
+
+MISTAKES = {
+    "no metadata": "#STATEK: hidden",
+    "metadata of a kind": "#STATEK: label = [1]",
+    "no call": "x #STATEK: as tool",
+    "no code": "x = #STATEK: as tool",
+    "a short line": "x = 1\n# ---------\ny = 2",
+    "a line alone": "# ----------",
+    "empty sequence": [],
+    "blank sequence": [" ", "\n"],
+    "code and a call": "x = 1\nlook(x) #STATEK: as tool\ny = 2",
+    "no code but metadata": "#STATEK: label = 1",
+    "blocks": lambda: [CodeBlock("x = 1"), CodeBlock(""), "y = 2"],
+}
+
+
+@pytest.mark.parametrize("name", [*WARMUPS, *MISTAKES])
+def test_parsed_warmup_code(statek_app, facts, name):
+    def parsed():
+        given = {**WARMUPS, **MISTAKES}[name]
+        code = parse_warmup_code(given() if callable(given) else given)
+        return [told(block) for block in code] if isinstance(code, list) else code and told(code)
+
+    facts.attempt("parsed", parsed)
