@@ -18,9 +18,7 @@ from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World
 
-USER: Final = (
-    "The user of every dialog agent, who reads messages and never answers. The trace records what was sent."
-)
+USER: Final = "The user of every dialog agent: reads and stays silent. What was sent is in the trace."
 """Docstring of the function that sends messages to users, on every runtime.
 
 Up to 1.2, STATEK uses the docstring as a tool description.
