@@ -30,12 +30,13 @@ def _died(_place: Place) -> str:
 
 
 class DurableRun:
-    """One scenario under one profile, with its state in a store.
+    """A run of one scenario under one profile, with the run's state in a store.
 
     Without `stored` state, the run starts at the beginning. Otherwise it resumes: the previous process's
     worker counts as dead, and a new worker starts `restart` virtual seconds after the last commit. `reason`
-    returns the text that the trace records for that death. `first_run` has the uninterrupted run's replies,
-    which an explorer passes. `watch` is called at every point where the worker may die, after the commit.
+    returns the text that the trace records for that death. `first_run` contains the uninterrupted run's
+    replies, if an explorer passes them. `watch` is called at every point where the worker may die, after the
+    commit.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""A scenario run's results as frozen values, for expectations, reports and comparisons.
+"""The results of a scenario run as frozen values, for expectations, reports and comparisons.
 
-This module also derives whatever the trace alone provides, on any runtime.
+This module also derives everything that can be read from the trace alone, on any runtime.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from statek_sim.values import JSON, Message
 FUTURE: Final = "<future>"
 """Replaces a future, ready or not, because a future's text differs between backends."""
 FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
-"""Matches a future's text on either backend, whatever its class: agent code and applications may define
-their own.
+"""Matches a future's text on either backend, whatever its class; agent code and applications may define their
+own classes.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
-    """Usage in three units: bytes with STATEK's token estimate, the tokenizer's count, and the provider's report."""
+    """Usage in three units: bytes with STATEK's token estimate, the tokenizer's counts, and the provider's counts."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -39,11 +39,11 @@ class UsageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job's state at the end of a run.
+    """A job's state at the end of a run.
 
     `locals` and `exit` hold plain YAML values if possible, otherwise the text that an agent would see.
     `tool_log` has one list per LLM turn with tool calls: result strings, or `{"error": text}`. `history` is
-    the conversation sent in the last request. The fields after `usage` are set for engine two only.
+    the conversation sent in the last request. The fields after `usage` are only set on engine two.
     """
 
     name: str
@@ -83,7 +83,7 @@ _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why a run as a whole failed: a script that does not match, a forbidden connection, a job that never ends."""
+    """Why a run as a whole failed: a script mismatch, a forbidden connection, or a job that never ends."""
 
     type: str
     message: str
@@ -100,11 +100,11 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """The record of running one scenario under one profile.
+    """The record of a scenario run under one profile.
 
     `idle` is whether jobs were still waiting at the end, `settled` whether no work was left. `worker` is why
     the worker process is dead, or None. `items` maps work item ids to status, owner and error. `calls` are
-    the answered LLM calls, job by job; only runs on our own engines keep them.
+    the answered LLM calls, grouped by job; only runs on our own engines record them.
     """
 
     scenario: str
@@ -145,7 +145,7 @@ def handler_calls(trace: Iterable[events.Event]) -> tuple[events.HandlerRan, ...
 
 
 def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
-    """Return one job's tool calls, each with `result` or `error`; a call that never returned has neither."""
+    """Return a job's tool calls, each with `result` or `error`; a call that never returned has neither."""
     calls: list[dict[str, JSON]] = []
     open_calls: list[dict[str, JSON]] = []
     for event in trace:
@@ -173,7 +173,7 @@ def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
 
 
 def stop_reason(trace: Iterable[events.Event]) -> str | None:
-    """Return why a job's last unit of work ended, from its events; None while the job continues."""
+    """Return why a job's last unit of work ended, based on the job's events, or None while the job continues."""
     reason: str | None = None
     for event in trace:
         if isinstance(event, events.JobStopped):

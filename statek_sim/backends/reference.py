@@ -54,7 +54,7 @@ from statek_sim.world.world import ToolApi, World
 
 
 def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: RunOptions) -> RunRecord:
-    """Run one scenario under one profile, given by name or value, and return its record.
+    """Run a scenario under one profile, given by name or value, and return the record.
 
     A failure of the run itself, such as a script that does not match or a real connection, is part of the
     record. Bad input raises `BadInput`.
@@ -73,7 +73,7 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
 
 
 class ReferenceRun:
-    """One run on the reference runtime: `finish` runs it and returns the record, `play` runs it for inspection."""
+    """A run on the reference runtime. `finish` runs it and returns the record, `play` runs it for inspection."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class ReferenceRun:
         self.agents = agents_of(scenario, self.world)
         self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
         self.go_on: Callable[[Driver], None] = lambda _driver: None
-        """Called before anything is scheduled; a durable run's driver restores its state here."""
+        """Called before anything is scheduled; a durable run restores its driver's state here."""
         self.planned: Callable[[], None] = lambda: None
         """Called when everything is scheduled."""
         self.resumed = False
@@ -140,7 +140,7 @@ class ReferenceRun:
 
     @property
     def first_run(self) -> FirstRun:
-        """The answers that this run's jobs received, for runs that deviate from it."""
+        """The answers that this run's jobs received, for use in runs that deviate from it."""
         return self.replies.taken
 
     def _may_change(self) -> None:
@@ -199,24 +199,24 @@ class ReferenceRun:
         try:
             return self.runtime.run(self.scenario.until)
         except StoppedInTool:
-            # The run of a scenario is never continued, so it may stop here.
+            # A scenario run is never continued, so it may stop here.
             return self.runtime.outcome(settled=False)
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
         """Return the record for a run that ended with this outcome and error."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error)
         if self.resumed:
-            # An earlier process's requests are in the trace; requests and answers themselves are not kept.
+            # An earlier process's requests are only in the trace; the requests and answers themselves were not kept.
             return record
         return replace(record, calls=self.answered_calls())
 
     def answered_calls(self) -> tuple[AnsweredCall, ...]:
-        """Return the answered and metered LLM calls, job by job in creation order."""
+        """Return the answered and metered LLM calls, grouped by job in creation order."""
         default = self.runtime.settings.default_llm_api_provider
         return self.calls.answered(self.runtime.jobs, default_provider=default)
 
     def _reads_wall_clock(self) -> bool:
-        """Return whether tools may read the wall clock; freezing it takes milliseconds."""
+        """Return whether tools may read the wall clock; freezing the clock takes milliseconds."""
         return any(
             ":" in name or name == "read_clock"
             for text in self.scenario.agents.values()
@@ -237,7 +237,7 @@ def _shared_budget(**limits: int) -> ExecutionBudget:
 
 
 class ReferenceSide:
-    """Adapts the reference runtime to the driver: the runtime, its world, and its agents by role."""
+    """Adapts the reference runtime to the driver: the runtime, its world, and its agents, keyed by role."""
 
     def __init__(self, runtime: Runtime, world: World, agents: Mapping[str, Agent]) -> None:
         self._runtime = runtime
@@ -291,7 +291,7 @@ class ReferenceSide:
 
 
 def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
-    """Return the reference runtime's interface for the built-in tools, which may delegate to `agents`."""
+    """Return the reference runtime's interface for built-in tools, which may delegate to `agents`."""
     return ToolApi(
         tool=tools.tool,
         subtask=subtasks.subtask,
@@ -318,7 +318,10 @@ def _as_attribute(value: Any) -> Any:
 
 
 def agents_of(scenario: Scenario, world: World) -> dict[str, Agent]:
-    """Return a scenario's agents by role; their built-in tools use `world` and may delegate to these agents."""
+    """Return a scenario's agents, keyed by role.
+
+    Their built-in tools use `world`, and may delegate to these agents.
+    """
     agents: dict[str, Agent] = {}
     builtin = WorldTools(world, tool_api(agents), extra=(get_any, get_all))
     of_all = style_of_all(scenario)

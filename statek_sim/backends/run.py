@@ -41,7 +41,7 @@ def run_scenario(
     )
     if scenario.engine == "statek":
         return run_reference_scenario(scenario, profile, options)
-    # Its argument checks are loaded only for scenarios of engine two.
+    # Its argument checks are loaded only for engine two scenarios.
     from statek_sim.backends.agent import run_agent_scenario  # noqa: PLC0415
 
     return run_agent_scenario(scenario, str(profile), options)

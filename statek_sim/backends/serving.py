@@ -1,4 +1,4 @@
-"""Reads a file and returns what a fake server plays or serves.
+"""Reads a file and returns the content for a fake server.
 
 A fake LLM plays a script with faults, models and chat styles. An MCP server serves a program's tools, or a
 scenario's scripted tools.
@@ -47,12 +47,12 @@ from statek_sim.server.fault import (
 from statek_sim.server.recorded import replies_of
 
 _INTERACTIONS: Final = re.compile(rb"^interactions:", re.MULTILINE)
-"""Matches a key that only cassettes have."""
+"""Matches a key that occurs only in cassettes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playable:
-    """What a fake LLM server plays; the fields match those in a script file."""
+    """What a fake LLM server plays; the fields are those of a script file."""
 
     script: Mapping[str, Sequence[Reply]] | Sequence[Reply]
     faults: tuple[FaultRule, ...] = ()
@@ -92,7 +92,7 @@ def _of_scenario(scenario: Scenario) -> Playable:
     agents = scenario.agents
     script = script_of(scenario)
     return Playable(
-        # The only agent need not identify itself: a client of a scenario's script sends no STATEK headers.
+        # A single agent need not identify itself, because a client of a scenario's script sends no STATEK headers.
         script=next(iter(script.values())) if len(script) == 1 and len(agents) == 1 else script,
         models=tuple(dict.fromkeys(agent.model for agent in agents.values())),
         styles=next(iter(agents.values())).chat_style

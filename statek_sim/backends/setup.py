@@ -1,4 +1,4 @@
-"""Converts a scenario to live objects: limits, settings, world, tools and script."""
+"""Creates a scenario's live objects: limits, settings, world, tools and script."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class RunOptions:
     """Options for a run besides its scenario and profile.
 
     `preset` and `seed` override the scenario's, and `exchanges` replace its script. `tokenizers` take
-    precedence over the bundled tokenizers. `harness` may change the harness derived from preset and scenario.
+    precedence over the bundled tokenizers. `harness` may change the harness derived from the preset and the
+    scenario.
     """
 
     preset: str | None = None
@@ -63,11 +64,11 @@ class RunOptions:
 
     @property
     def client_options(self) -> ClientOptions:
-        """Options for the LLM client, read from the environment in `exchanges`; the defaults without exchanges."""
+        """Options for the LLM client, read from the environment in `exchanges`, or the defaults if there is none."""
         return PLAIN if self.exchanges is None else client_options(self.exchanges.environment)
 
     def seed_of(self, scenario: Scenario) -> int:
-        """Return the seed for a run: this option, or the scenario's own seed."""
+        """Return the seed for a run: the option `seed`, or the scenario's own seed."""
         return scenario.seed if self.seed is None else self.seed
 
     def llm_of(self, scenario: Scenario) -> tuple[Provider, Callable[[], None]]:
@@ -124,10 +125,10 @@ def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> L
 def scenario_harness(
     scenario: Scenario, profile: str, settings: StatekSettings, *, preset: str | None
 ) -> LLM_Harness:
-    """Return the harness for a scenario of either engine.
+    """Return the harness for a scenario on either engine.
 
-    STATEK's presets are for STATEK's jobs: on engine two they apply only if the scenario or the run names
-    one. On engine two, completions extend limits as described in "Harness Policies".
+    STATEK's presets are meant for STATEK's jobs, so on engine two, a preset applies only if the scenario or
+    the run names it. On engine two, completions extend limits as described in "Harness Policies".
     """
     if scenario.engine == "statek":
         return harness_for(scenario.limits, settings, profile_named(profile))
@@ -181,7 +182,7 @@ def _failed_at(error: BaseException) -> str:
     file = Path(frames[-1].filename)
     try:
         shown = file.relative_to(Path.cwd())
-    except (ValueError, OSError):  # the file is elsewhere, or the current folder was removed
+    except (ValueError, OSError):  # the file is outside the current folder, or the folder was removed
         shown = file
     return f" ({shown}:{frames[-1].lineno})"
 
@@ -263,7 +264,7 @@ def _usage(entry: written.Reply) -> ReportedUsage | UsageKind:
         return UsageKind.MEASURED
     report = entry.usage
     if isinstance(report, str):
-        raise AssertionError("the schema admits no other text")
+        raise AssertionError("the schema allows no other string")
     counts: dict[str, Any] = {key: getattr(report, key) for key in ("prompt", "completion", "cached", "cost")}
     return ReportedUsage(**{key: value for key, value in counts.items() if report.said(key)})
 

@@ -1,7 +1,8 @@
-"""A user's plugins in engine two's loop; an exception in a plugin fails the run and names the plugin.
+"""Runs a user's plugins in engine two's loop.
 
-Every plugin's result is checked. A plugin that raises, or returns something unexpected, causes `PartBroke`:
-otherwise the failure would look like a bug in the agent loop, or would end the whole command.
+An exception in a plugin fails the run; the error names the plugin. Every plugin's result is checked. A plugin
+that raises an exception, or returns something unexpected, causes `PartBroke`; otherwise, the failure would
+look like a bug in the agent loop, or would end the whole command.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a kind of plugin must return: `fits` checks a result, and also gets the call's arguments.
+    """What a kind of plugin must return.
 
-    A plugin may be a generator if `yields` has types, and may then yield only values of these types. With
-    `awaits`, it may be a coroutine function. `expected` describes the result for error messages.
+    `fits` checks a result, and also receives the call's arguments. If `yields` contains types, a plugin may
+    be a generator that yields values of these types. With `awaits`, it may be a coroutine function.
+    `expected` describes the result for error messages.
     """
 
     expected: str
@@ -159,7 +161,7 @@ NEW_GATE: Final = Contract(
 
 
 class Plugin:
-    """One plugin: `code` is the imported object, `seam` the key under `harness` that names it."""
+    """A plugin: `code` is the imported object, `seam` the key under `harness` that names the plugin."""
 
     def __init__(self, seam: str, name: str, code: Callable[..., Any]) -> None:
         self.code = code
@@ -194,7 +196,7 @@ class Plugin:
         try:
             return code(*args, **named)
         except (*FAILS_THE_RUN, CompactionFailed):
-            # A compactor reports a failure with `CompactionFailed`, and the loop ends the run.
+            # A compactor reports failure with `CompactionFailed`, and the loop ends the run.
             raise
         except OWN_FAILURES as error:
             raise self._broke(error, _asked(code, args, named)) from error
@@ -244,7 +246,7 @@ class Plugin:
 
 
 def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:
-    """Resume a generator; return whether it ended, and its result or yielded value."""
+    """Resume a generator; return whether it ended, and the result or yielded value."""
     try:
         return False, steps.send(answer)
     except StopIteration as end:
@@ -258,7 +260,7 @@ def _place(error: BaseException) -> str:
 
 
 def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, object]) -> str:
-    """Return the arguments that the plugin is called with if it does not accept them, otherwise an empty string."""
+    """Describe the arguments passed to the plugin if it does not accept them; otherwise return an empty string."""
     try:
         inspect.signature(code).bind(*args, **named)
     except TypeError:
@@ -336,7 +338,10 @@ class AgentPlugins:
         return plugin.wrapped(plugin.code, contract)
 
     def made(self) -> Parts:
-        """Return the parts for one run; each run gets its own watchers, gates and guards, because they have state."""
+        """Return the plugins for one run.
+
+        Each run gets its own watchers, gates and guards, because they have state.
+        """
         return Parts(
             chooser=self._chooser,
             reader=self._reader,
@@ -401,7 +406,7 @@ class AgentPlugins:
             raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
-        """Return the gate that asks a person before calls, or an empty tuple if no call needs approval."""
+        """Return the gate that asks a person to approve calls, or an empty tuple if no call needs approval."""
         asks = {
             name: Ask(text=text.question, seconds=text.within)
             for name, text in self._harness.approvals.items()

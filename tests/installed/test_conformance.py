@@ -89,7 +89,7 @@ def test_code_that_never_ends_is_killed_and_the_next_scenario_runs(
     assert isinstance(lost, Lost)
     assert (lost.kind, lost.reason) == (
         "NeverEnds",
-        "killed: the code was still running after 1 s of processor time",
+        "killed: the code was still running after 1 s of CPU time",
     )
 
     assert isinstance(outcome, Ran)

@@ -1,5 +1,5 @@
 """Runs scenarios and application tests on the real `statek` package.
 
-`peer` starts the interpreter that has the package and answers its LLM requests. The other modules run in that
-interpreter; only they import `statek` and `dbzero`.
+`peer` starts an interpreter that has the package installed, and answers its LLM requests. The other modules
+run in that interpreter; only they import `statek` and `dbzero`.
 """

@@ -1,4 +1,4 @@
-"""The process that has `statek`: it imports the package once and runs each scenario in a fork of itself.
+"""The process in which `statek` is loaded. It imports the package once, and runs each scenario in a fork of itself.
 
 Scenarios share no cache, registry or store, and a scenario that hangs or dies does not affect the others.
 """
@@ -19,10 +19,10 @@ from statek_sim.backends.installed.messages import Line, Message
 
 
 def main() -> None:
-    """Send a greeting, then run the requested scenarios until the parent process closes the connection."""
+    """Greet the parent process, then run the scenarios that it requests until it closes the connection."""
     line = Line.of_this_process()
     try:
-        # Importing STATEK takes long and may fail: the other side gets the reason. Its warnings do not concern us.
+        # Importing STATEK takes a long time and may fail; the parent process gets the reason. Warnings do not matter.
         warnings.simplefilter("ignore")
         from statek_sim.backends.installed.scenario_run import perform  # noqa: PLC0415
     except ImportError as error:
@@ -45,7 +45,8 @@ def main() -> None:
 
 
 def _be_quick_to_fork() -> None:
-    """Import modules that the store would import in every fork, and exempt existing objects from garbage collection."""
+    """Import modules that the store would import in every fork, and exempt existing objects from garbage
+    collection."""
     importlib.import_module("fasteners")
     gc.collect()
     gc.freeze()

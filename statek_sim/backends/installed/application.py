@@ -1,7 +1,7 @@
 """The application under test on the installed STATEK: STATEK's own worker steps its jobs, in virtual time.
 
-Global state of STATEK and settings from the environment are replaced for one test and restored after it (behaviour 0,
-14).
+STATEK's global state and the settings from the environment are replaced for one test and restored afterwards
+(behaviour 0, 14).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from statek_sim.wall_clock import plain_dates
 
 
 class Stopped(Interrupted):
-    """The run cannot continue, because a provider raised `reason`; no job may catch this error."""
+    """Raised if the run cannot continue because a provider raised `reason`; no job may catch this error."""
 
     def __init__(self, reason: BaseException) -> None:
         super().__init__(type(reason).__name__, str(reason))
@@ -128,7 +128,7 @@ class InstalledApplication:
         start_jobs_func: Callable[[int], None] | None = None,
         auto_terminate: bool = False,
     ) -> None:
-        """Replaces `run_jobs_loop`, which never returns, with a function that returns when no work is left."""
+        """Replaces `run_jobs_loop`, which never returns; this function returns when no work is left."""
         self._queues.update(dict.fromkeys(queue_prefixes))
         on_pass = self._runtime.loop.on_pass
         if start_jobs_func is not None and start_jobs_func not in on_pass:
@@ -153,13 +153,13 @@ class InstalledApplication:
             raise RunawayJob(end.message) from None
         finally:
             if self._in_tools:
-                # Nothing would ever wake the loops that are nested in this one.
+                # Nothing would ever wake the event loops nested in this one.
                 self._events.set_exception_handler(lambda *_: None)
                 self._events.stop()
 
     @property
     def _in_tools(self) -> bool:
-        """Whether async tools are in progress; each is awaited in an event loop nested in this one."""
+        """Whether async tools are in progress. Each of them is awaited in an event loop nested in this one."""
         loop: Any = self._events  # nest_asyncio has patched it
         return bool(loop._num_runs_pending > 1)
 
@@ -190,7 +190,7 @@ class InstalledApplication:
         return job
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return all jobs by name, in creation order."""
+        """Return all jobs, keyed by name, in creation order."""
         return dict(self._runtime.jobs.known())
 
     def remarks(self) -> Sequence[StoreRemark]:
@@ -216,8 +216,8 @@ class InstalledApplication:
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
         """Raise `BadInput`, because dbzero already keeps STATEK's state."""
         raise BadInput(
-            f"keep_in({address!r}): the installed package keeps everything in dbzero; run this test with "
-            "--statek-backend=reference"
+            f"keep_in({address!r}): the installed package already stores everything in dbzero; run "
+            f"this test with --statek-backend=reference"
         )
 
     def now(self) -> float:
@@ -242,7 +242,7 @@ class InstalledApplication:
 def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine on an event loop with nested runs.
 
-    After `loop.stop()`, the nested runs end too, with `Interrupted`, which STATEK does not catch.
+    After `loop.stop()`, the nested runs also end, with `Interrupted`, which STATEK does not catch.
     """
     complete = loop.run_until_complete
 
@@ -251,7 +251,7 @@ def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
             return complete(future)
         except RuntimeError:
             if loop._stopping:
-                # STATEK does not catch this error, so the job does nothing more after the end of the run.
+                # STATEK does not catch this error, so the job does nothing more after the run ends.
                 raise Interrupted("RunOver", "the run is over") from None
             raise
 
@@ -264,7 +264,7 @@ def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _callers_frame() -> types.FrameType | None:
-    """Return the frame of the test that creates a job, because STATEK copies variables for warmup code from it."""
+    """Return the frame of the test that creates a job; STATEK copies variables for warmup code from this frame."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("statek_sim."):
         frame = frame.f_back
@@ -272,7 +272,7 @@ def _callers_frame() -> types.FrameType | None:
 
 
 def _refuse_endless_loop() -> None:
-    """Replaces the start of STATEK's own loop: code that imported `run_jobs_loop` by name would never return."""
+    """Replaces the start of STATEK's loop, because code that imported `run_jobs_loop` by name would never return."""
     raise BadInput(
         "run_jobs_loop never ends; in a test, call statek_app.run(), start_statek, run_agentic_loop or "
         "run_agentic_fleet, which end when no work is left"
@@ -289,7 +289,7 @@ def opened(
     clock: VirtualClock,
     seed: int,
 ) -> Iterator[InstalledApplication]:
-    """Open the installed STATEK for one test; all changes are undone when the block ends."""
+    """Prepare the installed STATEK for one test; all changes are undone when the block ends."""
     with ExitStack() as stack:
         stack.enter_context(isolated(settings, limits))
         stack.enter_context(plain_dates())
@@ -301,7 +301,7 @@ def opened(
 
 
 PREFIX: Final = "statek-test"
-"""Name of the prefix in which a test's store is opened; the test may open others."""
+"""Name of the prefix in which a test's store is opened; the test may open other prefixes."""
 
 
 _CACHED: Final = (
@@ -333,7 +333,7 @@ def _temporary_store() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="statek-test-") as folder:
         dbzero.init(folder, read_write=True)
         try:
-            # Background commits would be a source of variation.
+            # Background commits would make runs vary.
             dbzero.open(PREFIX, "rw", autocommit=False)
             yield
         finally:
@@ -342,7 +342,7 @@ def _temporary_store() -> Iterator[None]:
 
 @contextmanager
 def _scrubbed_environment() -> Iterator[None]:
-    """Hide the variables and `.env` files that STATEK reads, and give providers addresses answered by the script."""
+    """Hide the variables and `.env` files that STATEK reads, and give providers addresses that the script answers."""
     before = dict(os.environ)
     env_file = settings.StatekSettings.model_config.get("env_file")
     fields = {name.upper() for name in settings.StatekSettings.model_fields}
@@ -367,7 +367,7 @@ def _is_provider(name: str) -> bool:
 
 @contextmanager
 def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
-    """Make chat log items use `now()`; their classes keep a reference to the real clock from import time."""
+    """Make chat log items use `now()`; their classes hold a reference to the real clock since import time."""
     makers: list[Any] = [
         vars(kind)["__init__"] for kind in vars(chat_log_item).values() if is_dataclass(kind)
     ]
@@ -383,7 +383,7 @@ def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
 
 @contextmanager
 def _registries_restored() -> Iterator[None]:
-    """Undo a test's registrations, but not those made while the application's modules were imported."""
+    """Undo a test's registrations, except those made while the application's modules were imported."""
     tools = list(system._TOOL_REGISTRY)
     providers = dict(llm_api._CUSTOM_LLM_API_PROVIDERS)
     try:

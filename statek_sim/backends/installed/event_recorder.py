@@ -1,9 +1,9 @@
 """Observes STATEK's tools and its store, and reports trace events as the reference runtime does.
 
-`Recorder` collects a run's events. `ToolRecorder` reports tool calls with the arguments as the caller wrote
+`Recorder` collects a run's events. `ToolRecorder` reports tool calls, with the arguments as the caller wrote
 them, and how each call ended. `Spelling` records which arguments agent code passed by name, because STATEK
-makes them positional. `StoredNames` reports values that STATEK's store changes when variables are written
-back after a block.
+makes all arguments positional. `StoredNames` reports values that STATEK's store changes when variables are
+written back after a block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from statek_sim.values import JSON
 
 
 class Recorder:
-    """Collects events. `now()` returns the virtual second; `jobs` holds the job names."""
+    """Collects events. `now()` returns the virtual second; `jobs` holds the jobs' names."""
 
     def __init__(self, now: Callable[[], float], jobs: JobRegistry) -> None:
         self._now = now
@@ -49,11 +49,11 @@ class Recorder:
         self.events.append(kind(self._now(), name, *facts))
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
-        """Record that a request failed; the event is added once it is known whether STATEK retries."""
+        """Record that a request failed. The event is added once it is known whether STATEK retries."""
         self._failed[name] = (turn, attempt, error)
 
     def asks_again(self, name: str, seconds: float | None) -> None:
-        """Add the event for a failed request, if any; STATEK retries after `seconds`, or never if None."""
+        """Add the event for a failed request, if any. STATEK retries after `seconds`, or not at all if None."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
@@ -68,7 +68,7 @@ class Recorder:
 
 
 def current_job() -> Any:
-    """Return the current job; None if there is none, or if a test has replaced it with another object."""
+    """Return the current job, or None if there is none or a test has replaced it with another object."""
     job = statek.get_current_job()
     return job if isinstance(job, Job) else None
 
@@ -99,7 +99,7 @@ class ToolRecorder:
         self._watch_requested_calls()
 
     def _step_aside(self) -> None:
-        """Make STATEK search more calling frames for names, to skip the frames that the wrappers add."""
+        """Make STATEK search more calling frames for names, to make up for the frames that the wrappers add."""
         collect = statek.utils._collect_aggregated_locals
 
         @wraps(collect)
@@ -132,7 +132,7 @@ class ToolRecorder:
 
         @wraps(wrap_subtask)
         def wrapped(result: Any, task_id: Any) -> Any:
-            # Anything else is refused, which ends the call.
+            # Anything else is rejected, which ends the call.
             if current_job() is not None and self._open and isinstance(result, Job | SubTaskHandler):
                 self._ended(_JOB, None)
             return wrap_subtask(result, task_id)
@@ -149,8 +149,8 @@ class ToolRecorder:
             @wraps(call)
             def watched(*args: Any, **kwargs: Any) -> Any:
                 depth = len(self._open)
-                # A subtask's `id` becomes a positional argument too, which the factory does not accept; STATEK then
-                # calls once more with the original keywords.
+                # A subtask's `id` also becomes a positional argument, which the factory does not accept.
+                # STATEK then makes a second call with the original keywords.
                 self._subtask = hasattr(call, "__is_subtask__")
                 self._spelling.reaches(watched)
                 before, last_try = self._told, self._subtask and not self._spelling.keywords
@@ -206,7 +206,7 @@ class ToolRecorder:
 
 
 def _reach(start: FrameType, frames: int) -> int:
-    """Return how many frames, counted from `start`, contain `frames` frames that are not wrappers."""
+    """Return how many frames from `start` on contain `frames` frames that are not wrappers."""
     frame: FrameType | None = start
     reach = 0
     while frames and frame is not None:
@@ -237,7 +237,7 @@ class Spelling:
         self.keywords: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a wrapper of STATEK's `_smart_call` that records its arguments."""
+        """Return a wrapper for STATEK's `_smart_call` that records the arguments."""
 
         @wraps(call)
         def called(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -252,13 +252,13 @@ class Spelling:
         self.keywords = written[1] if written is not None and written[0] is function else ()
 
     def forget(self) -> None:
-        """Forget the names, because the call was reported."""
+        """Discard the names, because the call was reported."""
         self.keywords = ()
 
     def restored(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return a call's arguments as agent code wrote them: named ones by name, in their order."""
+        """Return a call's arguments as agent code wrote them, with the original argument names and order."""
         names = list(inspect.signature(func).parameters)[: len(args)]
         named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
         left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
@@ -272,7 +272,7 @@ _CHANGING: Final = (str, Decimal, datetime)
 
 
 class StoredNames:
-    """Collects remarks on all jobs' variables. `now` returns the virtual second, `name_of` a job's name."""
+    """Collects remarks about all jobs' variables. `now` returns the virtual second, `name_of` a job's name."""
 
     def __init__(self, now: Callable[[], float], name_of: Callable[[Any], str]) -> None:
         self._now = now
@@ -300,7 +300,7 @@ class StoredNames:
 
 
 class _Names:
-    """Wraps a job's stored variables and records what the store refuses or changes."""
+    """Wraps a job's stored variables, and records what the store rejects or changes."""
 
     def __init__(self, stored: Any) -> None:
         self._stored = stored
@@ -325,7 +325,7 @@ class _Names:
             self._changed.append(remark)
 
     def remarks_on(self, current: Mapping[str, Any]) -> list[Remark]:
-        """Return the remarks, after STATEK has written those of the `current` variables that can be stored."""
+        """Return the remarks after STATEK has written the storable `current` variables."""
         if self._refused is None:
             return self._changed
         culprit, error = self._refused

@@ -1,7 +1,7 @@
 """Records STATEK's jobs, and the messages that reach them, as trace events.
 
-The package's functions are replaced with wrappers that call them and report what happened. The wrappers do
-not change arguments, results or exceptions. `compare.facts` lists what cannot be observed from outside.
+Wrappers replace the package's functions; they call the original functions and report what happened, without
+changing arguments, results or exceptions. `compare.facts` lists what cannot be observed from outside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORKER: Final[CodeType] = utils.job_worker.__code__
 
 
 AnswerTo = Callable[[str], tuple[int, int | None, int | None]]
-"""Returns the number of a job's latest request, and the prompt and completion tokens that the provider reported."""
+"""Returns the number of a job's latest request, and the provider's prompt and completion token counts."""
 
 
 class Watching:
@@ -87,7 +87,7 @@ class Watching:
         def appended(job: Any, output: object, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            # The output may be any object. The store keeps a text up to the first NUL character.
+            # The output may be any object. The store keeps strings up to the first NUL character.
             kept = (output if isinstance(output, str) else shown(output)).partition("\0")[0]
             self._recorder.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 
@@ -132,7 +132,7 @@ class Watching:
                 ended: bool = await all_steps(code, job, *args, **kwargs)
             except FutureError as waiting:
                 if job.status == JobStatus.WARMING_UP:
-                    # It stays in this status while it waits.
+                    # The job stays in this status while it waits.
                     self._recorder.tell(events.Waiting, job, str(waiting.instr_num))
                 raise
             return ended
@@ -203,7 +203,7 @@ def _kind(error: Any = None) -> str | None:
 def _handled() -> BaseException | None:
     """Return the exception that STATEK is handling in this step, or None.
 
-    If another job's tool is waiting below this step, that job's exception does not count.
+    If another job's tool is waiting below this step, that job's exception is ignored.
     """
     error = sys.exception()
     caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
@@ -213,7 +213,7 @@ def _handled() -> BaseException | None:
 
 
 def _of_this_step(wanted: FrameType) -> bool:
-    """Return whether a frame belongs to the running step: the nearest worker frame below here ends the search."""
+    """Return whether a frame belongs to the running step. The search ends at the nearest worker frame below."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not wanted:
         if frame.f_code is _WORKER:
@@ -223,7 +223,7 @@ def _of_this_step(wanted: FrameType) -> bool:
 
 
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:
-    """Return why a job is DONE, with details; both come from the exception that STATEK is handling, if any."""
+    """Return why a job is DONE, with details. Both come from the exception that STATEK is handling, if any."""
     error = _handled()
     if error is None:
         status = job.py_env.exit_status
@@ -271,16 +271,16 @@ class WatchedHandlers:
     def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
         """Return a replacement for `ErrorHandler.__call__` that reports the call and its failure.
 
-        The original hides a failure in a decorator. Here, too, a failure does not propagate.
+        In the original, a decorator hides the failure. Here, too, the failure does not propagate.
         """
 
         @wraps(call)
         def handled(handler: Any, error: Exception | None = None) -> None:
             function = getattr(handler.error_handler, "__wrapped__", handler.error_handler)
-            # As it was before the handler changed it.
+            # As before the handler changed it.
             name, context = function.__name__, handler.context
             if name == "_notify_bound_critical_error":
-                # The agent's adapter and a job's latest input.
+                # The agent's adapter and the job's latest input.
                 name, context = "critical_error_handler", context[1]
             context, reason, failed = shown(context), None if error is None else str(error), None
             try:

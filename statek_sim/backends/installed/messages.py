@@ -1,6 +1,6 @@
-"""Messages between the process running STATEK and ours: JSON lines, one answer per message.
+"""Messages between this process and the process running STATEK, as JSON lines with one answer per message.
 
-LLM requests among them are answered by a provider, such as a script, or by HTTP exchanges.
+LLM requests are answered by a provider, such as a script, or by HTTP exchanges.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Line:
 
     @classmethod
     def of_this_process(cls) -> Line:
-        """Take over standard input and output; from then on, prints go to standard error."""
+        """Take over standard input and output; afterwards, printed output goes to standard error."""
         source, sink = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -68,10 +68,10 @@ class Line:
 
 
 def nowhere(text: str) -> dict[str, str]:
-    """Return non-existent addresses and keys for the providers that a string names, in any letter case.
+    """Return fake addresses and keys for the providers named in a string, in any letter case.
 
-    Other providers get no address, because STATEK creates a settings object for each provider that has one,
-    several times per run. With all seventy providers, this took longer than the rest of the run.
+    Other providers get no address: STATEK creates a settings object for each provider with an address,
+    several times per run, and for all seventy providers this took longer than the rest of the run.
     """
     named = text.upper()
     return {
@@ -86,7 +86,7 @@ def nowhere(text: str) -> dict[str, str]:
 
 
 _PASSED_ON: Final = ("content-type", "location")
-"""Headers that STATEK's client may read; others describe an encoding that the body no longer has."""
+"""Headers that STATEK's client may read. The others describe an encoding that the body no longer has."""
 
 
 def http_request_of(message: Message) -> HttpRequest:
@@ -101,7 +101,7 @@ def http_request_of(message: Message) -> HttpRequest:
 
 
 def answer_of(llm: Provider, message: Message) -> Message:
-    """Return a provider's answer to a request, or the failure that it raised; other errors are raised."""
+    """Return a provider's answer to a request, or the `ProviderFailure` that it raised; other errors propagate."""
     return _told(lambda: _reply(llm.complete(_chat_request(message))))
 
 
@@ -112,9 +112,10 @@ def exchanged(transport: HttpTransport, message: Message) -> Message:
 
 
 def or_abort(answer: Callable[[Message], Message], message: Message) -> Message:
-    """Return the answer to a message, or the message that ends the run if there is none.
+    """Return the answer to a message.
 
-    There is none, for example, if the script does not match.
+    If there is no answer, for example because the script does not match, return the message that ends the
+    run.
     """
     try:
         return answer(message)

@@ -1,6 +1,7 @@
-"""The interpreter with `statek`, in another process: starts it, answers its requests, and reads its results.
+"""The process of an interpreter that has `statek` installed: starts it, answers its requests, and reads its results.
 
-It can import the same modules as this process. `statek_sim.semantics` lists the supported releases.
+The interpreter can import the same modules as this process. `statek_sim.semantics` lists the supported
+releases.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ UNUSABLE: Final = "Unusable"
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A scenario that ran to its end; the keys of `facts` are the fields in `backends.record`."""
+    """A scenario that ran to its end; the keys of `facts` are the field names in `backends.record`."""
 
     facts: Message
     events: tuple[Event, ...] = ()
@@ -68,10 +69,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario that did not return: its process hung or died. `events` are those recorded before that.
+    """A scenario that did not return, because its process hung or died.
 
-    `kind` is `NeverEnds` or `OutOfMemory` if the process measured this itself, `Unusable` if the scenario did
-    not start, otherwise `Lost`.
+    `events` are the events recorded before that. `kind` is `NeverEnds` or `OutOfMemory` if the process
+    detected this itself, `Unusable` if the scenario did not start, otherwise `Lost`.
     """
 
     reason: str
@@ -80,11 +81,11 @@ class Lost:
 
 
 class Peer:
-    """A running interpreter with `statek`, as a context manager; raises `BadInput` if it cannot run `statek`."""
+    """A context manager that runs an interpreter with `statek`; raises `BadInput` if it cannot run `statek`."""
 
     def __init__(self, python: str, *, deadline: float = DEADLINE) -> None:
         self.interpreter = python
-        # It starts in a separate folder. The interpreter of a virtual environment must not be resolved further.
+        # It starts in a separate folder. A virtual environment's interpreter must not be resolved any further.
         self._path = os.path.abspath(python) if os.sep in python else python
         self._deadline = deadline
         self._folder = tempfile.TemporaryDirectory(prefix="statek-sim-")
@@ -99,7 +100,7 @@ class Peer:
             cast("Any", self._process.stdout),  # unbuffered pipes are raw files
             cast("Any", self._process.stdin),
         )
-        # A program other than an interpreter may wait for input.
+        # A program that is not an interpreter may wait for input.
         watch = _Deadline(deadline)
         watch.watch(self._process.pid)
         try:
@@ -173,7 +174,7 @@ class Peer:
         """Run one scenario with its limits and settings under `profile`.
 
         `preset` and `seed` override the scenario's, and `exchanges` replace its script. A scripted scenario
-        that does not return runs a second time, because the machine may have been overloaded. Raises
+        that does not return is run a second time, because the machine may have been overloaded. Raises
         `BadScenario` if one of the user's tools is missing.
         """
         if scenario.deviations:
@@ -190,7 +191,7 @@ class Peer:
 
         order = _order(scenario, profile, preset, seed, {})
         outcome = once()
-        # Results of measured runs would be measured again.
+        # The results of runs that are measured would be measured again.
         again = isinstance(outcome, Lost) and outcome.kind == "Lost"
         return self._usable(scenario, once() if again else outcome)
 
@@ -209,7 +210,7 @@ class Peer:
         check_finished: Callable[[], None],
         deadline: _Deadline,
     ) -> Ran | Lost:
-        """Send the order and answer the scenario's requests until its process ends."""
+        """Send the request to run the scenario, and answer the scenario's requests until its process ends."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
@@ -235,11 +236,11 @@ class Peer:
                     return Lost(f"hangs: killed after {deadline.seconds:g} s", tuple(seen))
                 died = f"its process died with {_exit(cast('int', message['ended']))}"
                 return outcome or Lost(died, tuple(seen))
-        raise BadInput(f"{self.interpreter}: the interpreter with statek {self.version} died")
+        raise BadInput(f"{self.interpreter}: the interpreter (statek {self.version}) died")
 
 
 def profile_of_peer(peer: Peer) -> Profile:
-    """Return the behaviour profile for an interpreter's STATEK; raises `BadInput` for a version without a profile."""
+    """Return the behaviour profile for the interpreter's STATEK version; raises `BadInput` if there is none."""
     profile = profile_of(peer.version)
     if profile is None:
         lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))
@@ -250,7 +251,7 @@ def profile_of_peer(peer: Peer) -> Profile:
 
 
 class _Deadline:
-    """Kills a process that takes longer than `seconds`; `passed` is whether that happened."""
+    """Kills a process that takes longer than `seconds`; `passed` is whether the time has passed."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -258,7 +259,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Kill the process `pid` unless `lift` is called in time. A previously watched process is no longer watched."""
+        """Kill the process `pid` unless `lift` is called in time. Only one process is watched at a time."""
         self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
@@ -298,7 +299,7 @@ def _order(
     }
     return {
         "scenario": fields,
-        # STATEK needs an address and a key, and finds providers by model names.
+        # STATEK needs an address and a key, and derives the provider from the model name.
         "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(fields)), **environment},
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
@@ -309,7 +310,7 @@ def _order(
 
 
 def _finished(facts: Message, check_finished: Callable[[], None]) -> Message:
-    """Return a run's facts, with unused replies or recordings as the run's error."""
+    """Return a run's facts; unused replies or recordings become the run's error."""
     if facts["error"] is None:
         try:
             check_finished()
@@ -325,8 +326,8 @@ def _exit(code: int) -> str:
 def module_paths() -> tuple[str, ...]:
     """Return the absolute folders on `sys.path`, in order, and the current folder.
 
-    This interpreter's own folders, with its standard library and installed packages, are left out, because
-    another interpreter has its own.
+    This interpreter's own folders (standard library and installed packages) are left out, because the other
+    interpreter has its own.
     """
     own = tuple(_own_folders())
     folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
@@ -346,9 +347,10 @@ def _own_folders() -> Iterator[str]:
 
 
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
-    """Return the record of one run.
+    """Return the record of a run.
 
-    Tokenizer counts are left empty. A lost run's record has only its error and the events until then.
+    Tokenizer counts are left empty. A lost run's record contains only the error and the events recorded
+    before it.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
     failure = (
@@ -380,7 +382,7 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
 
 
 def job_record(facts: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
-    """Return a job's record from its facts, which may have been sent as JSON, and its events."""
+    """Return a job's record, created from its facts (which may have been sent as JSON) and its events."""
     sequences = {key: tuple(facts[key]) for key in ("definition_errors", "console", "history")}
     return JobRecord(
         **{

@@ -1,4 +1,4 @@
-"""The real package under our control in any process: virtual time, jobs, requests, worker loop and trace events."""
+"""Controls the real package in any process: virtual time, jobs, requests, worker loop and trace events."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from statek_sim.values import JSON, in_common
 
 
 class InstalledRuntime:
-    """STATEK with everything needed to run its jobs in virtual time; `ask` answers its LLM requests.
+    """STATEK, and everything needed to run its jobs in virtual time; `ask` answers LLM requests.
 
-    `tool_returned` is called with the job's and the tool's name after each tool call.
+    `tool_returned` is called with the job's and the tool's names after each tool call.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class InstalledRuntime:
         self.recorder.tell(events.StepStarted, name, self.loop.steps[name])
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replaces `asyncio.sleep`; a sleep after a failed request means that STATEK's client will retry."""
+        """Replaces `asyncio.sleep`. A sleep after a failed request means that STATEK's client will retry."""
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
     def facts_of(self, name: str, *, future: str | None = None) -> dict[str, Any]:
-        """Return a job's data besides its events, with the fields of `JobRecord` as keys.
+        """Return a job's data except for its events, keyed by `JobRecord` field.
 
         If `future` is given, it replaces every future among the values.
         """
@@ -125,7 +125,7 @@ class InstalledRuntime:
 
 
 def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> None:
-    """Give STATEK these settings, with chat styles by name, and make `get_llm_harness()` always return these limits."""
+    """Give STATEK these settings (chat styles by name), and make `get_llm_harness()` always return these limits."""
     styles = {
         name: ChatStyle[settings[name].upper()]
         for name in ("chat_style", "examples_style")
@@ -133,7 +133,7 @@ def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> 
     }
     statek.init(StatekSettings(**{**settings, **styles}))
     real: Callable[..., Any] = llm_harness.LLM_Harness
-    # Settings cannot express "unlimited". The function caches its first result, wherever it is called from.
+    # Settings cannot express "unlimited". The function caches its first result, no matter where it is called.
     llm_harness.get_llm_harness.cache_clear()
     llm_harness.LLM_Harness = lambda **_settings: real(**limits)
     try:
@@ -156,13 +156,14 @@ def restored(*owners: Any) -> Iterator[None]:
 
 
 Ask = Callable[[Message], Message]
-"""Answers a request; both have the form described in `messages`."""
+"""Answers a request; request and answer have the format described in `messages`."""
 
 
 class Transport:
-    """Answers STATEK's LLM requests. `asking()` describes the requesting job.
+    """Answers STATEK's LLM requests.
 
-    `last` holds the messages in each job's latest request.
+    `asking()` describes the job that makes the request. `last` holds the messages in each job's latest
+    request.
     """
 
     def __init__(
@@ -182,14 +183,14 @@ class Transport:
         self.last: dict[str, list[JSON]] = {}
 
     def install(self) -> None:
-        """Replace the network for STATEK's own clients; clients in tools keep the real network."""
+        """Replace the network for STATEK's own clients. Clients in tools still use the real network."""
         scripted = types.ModuleType("httpx")
         vars(scripted).update(vars(httpx))
         scripted.AsyncClient = self._client  # type: ignore[attr-defined]  # its own name for it
         llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
-        """Record that a step starts: its first request is a new turn, any further requests are retries."""
+        """Record that a step begins: its first request is a new turn, all further requests are retries."""
         self._attempt[job] = 0
 
     def answer_to(self, job: str) -> tuple[int, int | None, int | None]:
@@ -215,7 +216,8 @@ class Transport:
         size = len(json.dumps(payload))
         url = str(request.url)
         wire = format_of_url(url)
-        # STATEK's requests in OpenAI's format already have the shape for comparison: they must stay unchanged.
+        # STATEK's requests in OpenAI's format already have the format used for comparison, so they must stay
+        # unchanged.
         read = None if wire.NAME == "openai" else wire.read_request(payload, url)
         messages = payload["messages"] if read is None else [dict(message) for message in read.messages]
         model = payload["model"] if read is None else read.model
@@ -271,7 +273,7 @@ class Transport:
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return the prompt and completion tokens reported in an answer, or None for each if it reports none."""
+    """Return the prompt and completion tokens reported in an answer; a missing count is None."""
     try:
         usage = wire.read_reply(response.content).usage
     except Exception:  # noqa: BLE001  # a broken answer, on purpose
@@ -280,7 +282,7 @@ def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, i
 
 
 def _problem(response: httpx.Response) -> str | None:
-    """Return the error that STATEK's client raises for an answer's status, or None if it succeeded."""
+    """Return the error that STATEK's client raises for an answer's status, or None for a success."""
     try:
         response.raise_for_status()
     except httpx.HTTPStatusError as failure:

@@ -1,8 +1,8 @@
-"""Adapts the real package to the driver: STATEK in its store, with a scenario's agents as STATEK agents.
+"""Adapts the real package to the driver: STATEK with its store, and a scenario's agents as STATEK agents.
 
-A worker process that is to be killed commits its store, saves everything else that outlives it (the outside
-world, the time and the events so far) and kills itself with SIGKILL. The next process opens the store and
-continues. STATEK's own state is passed on only through the store.
+A worker process that is to be killed commits the store, saves everything else that outlives the process (the
+outside world, the time and the events so far) and kills itself with SIGKILL. The next process opens the store
+and continues. STATEK's own state is passed on only through the store.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ StartJobs = Callable[[int], None]
 
 
 Leave = Callable[[bool], NoReturn]
-"""A function that ends this process and hands over to the next one; with True, the next process's worker
-starts immediately.
+"""A function that ends this process and hands over to the next process.
+
+If called with True, the next process's worker starts immediately.
 """
 
 
 class InstalledSide:
-    """STATEK in its store, with its worker loop, as the driver needs it.
+    """STATEK's store and worker loop, as the driver needs them.
 
-    In a process that resumes, the agents are already in the store.
+    In a process that resumes a run, the agents are already in the store.
     """
 
     def __init__(self, runtime: InstalledRuntime, *, leave: Leave) -> None:
@@ -52,7 +53,7 @@ class InstalledSide:
         self._start_jobs: list[StartJobs] = []
         utils.run_jobs_loop = self._loop_begins
         self.fresh = False
-        """Whether this process opened a dead worker's store and has done nothing since."""
+        """Whether this process opened a dead worker's store and has done nothing else yet."""
 
     @property
     def now(self) -> float:
@@ -92,7 +93,7 @@ class InstalledSide:
         raise AssertionError("STATEK's agentic loop waits before it runs jobs")
 
     async def _loop_begins(self, *, start_jobs_func: StartJobs, **_: Any) -> None:
-        """Replaces `run_jobs_loop`, which never returns: keeps the function that creates an agent's jobs."""
+        """Replaces `run_jobs_loop`, which never returns; keeps the function that creates an agent's jobs."""
         self._start_jobs.append(start_jobs_func)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
@@ -112,12 +113,12 @@ class InstalledSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker, which is this process; this may be called from anywhere."""
+        """Kill the worker, which is this process; may be called from anywhere."""
         self._runtime.loop.die(reason)
         self._leave(False)
 
     def restart(self) -> None:
-        """Start a new worker process, or use this process if it has done nothing since it opened the store."""
+        """Start a new worker process, or use this process if it has done nothing since opening the store."""
         if not self.fresh:
             self._leave(True)
         self.begin_anew()
@@ -125,7 +126,7 @@ class InstalledSide:
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def begin_work(self) -> None:
-        """Let the agentic loops create jobs on each pass."""
+        """Make the agentic loops create jobs on each pass."""
         self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
@@ -137,19 +138,22 @@ class InstalledSide:
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
-    """Create a job. STATEK copies the caller's variables for warmup code, so the parameters have unlikely names."""
+    """Create a job.
+
+    The parameters have unlikely names, because STATEK copies the caller's variables for warmup code.
+    """
     return create_new_job(_agent, _shared, _parent, _warmup)
 
 
 FILE: Final = "handover.json"
-"""Name of the file in the scenario's store folder that is handed over to the next process."""
+"""Name of the file, in the scenario's store folder, that is handed over to the next process."""
 
 _KEPT: Final = "statek-sim"
 """A tag for objects that must stay in the store, which drops unreferenced objects."""
 
 
 def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
-    """Save everything for the next process and die; with `restart`, its worker starts immediately."""
+    """Save everything for the next process and die. With `restart`, the next process's worker starts immediately."""
     work, world = stored_world.LIVE, stored_world.WORLD
     kept = _kept(driver)
     for objects in kept.values():
@@ -173,14 +177,14 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
         },
     }
     Path(folder, FILE).write_text(json.dumps(memory))
-    # The store commits several times a second, so it may just as well have committed now.
+    # The store commits several times a second, so it may as well have committed now.
     dbzero.commit()
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("this process is dead")
 
 
 def _kept(driver: Driver) -> dict[str, dict[str, Any]]:
-    """Return the stored objects referenced by the application, by kind and name."""
+    """Return the stored objects to which the application refers, keyed by kind and name."""
     return {
         "agents": stored_world.AGENTS,
         "handles": driver.subtasks,
@@ -214,7 +218,7 @@ class UnusableTool(Exception):
 
 @dbzero.memo
 class Agent(SupervisedAgent):
-    """An agent for which jobs can be created; its class has the name shown in the reference runtime's errors."""
+    """An agent for which jobs can be created; the class name is the one in the reference runtime's errors."""
 
 
 def make_agent(role: str, text: AgentText) -> Any:
@@ -269,7 +273,7 @@ def _attribute(name: str) -> Any:
 
 
 def _hint(module: str, error: Exception) -> str:
-    """Return advice for a missing module, or an empty string for a module that raises when imported."""
+    """Return advice for a missing module, or an empty string for a module that raises an error when imported."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
             return "; run this in the folder that contains it, add that folder to PYTHONPATH, or install it there"
@@ -278,7 +282,7 @@ def _hint(module: str, error: Exception) -> str:
 
 
 class _Outbox:
-    """Where messages to users are sent; `deliver` is set for each scenario."""
+    """The destination of messages to users; `deliver` is set for each scenario."""
 
     deliver: Callable[[str, str | None], None] | None = None
 

@@ -1,4 +1,4 @@
-"""One scenario on STATEK: runs its agents, jobs and events in their own store, and kills endless code."""
+"""Runs a scenario on STATEK: agents, jobs and events run in their own store, and endless code is killed."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _CACHE_BYTES: Final = 64 * 2**20
 
 
 def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
-    """Run the scenario in `order`, or the rest of it after `handover`, in this fork; return the exit code.
+    """Run the scenario in `order` (or, after `handover`, the rest of it) in this fork; return the exit code.
 
-    Sends the run's facts to the parent process, or the reason why there are none.
+    Sends the run's facts, or the reason why there are none, to the parent process.
     """
     os.chdir(folder)
     line.send({"pid": os.getpid()})
@@ -61,7 +61,7 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
         line.send({"unusable": str(problem)})
         return 1
     except (SystemExit, KeyboardInterrupt) as end:
-        # From agent code: asyncio lets both through, and STATEK's worker does not catch them.
+        # From agent code: asyncio does not handle these two, and STATEK's worker does not catch them.
         line.send(
             {"lost": {"type": "Ends", "message": f"its process ended with {type(end).__name__}: {end}"}}
         )
@@ -77,9 +77,9 @@ def _facts(line: Line, order: Message, folder: str, handover: Message | None) ->
     scenario = Scenario.placed(text, text.jobs, suite="", path=Path("-"), line=0, file_digest="")
     # The store allocates its cache when it is opened: the default of 2 GiB takes longer than most scenarios.
     dbzero.init(folder, read_write=True, cache_size=_CACHE_BYTES)
-    # Nothing reads the store after the run, and commits in the background would be another source of variation.
+    # Nothing reads the store after the run, and background commits would make runs vary.
     dbzero.open("scenario", "rw", autocommit=False)
-    # In front, as on the other side: a name means the same module in both.
+    # At the front, as in the parent process, so that a name means the same module in both.
     sys.path[:0] = map(str, order["module_paths"])  # type: ignore[arg-type]  # the other side sends a list
     stage = Stage(line, scenario, folder, order)
     stage.configure(order)
@@ -87,7 +87,7 @@ def _facts(line: Line, order: Message, folder: str, handover: Message | None) ->
 
 
 class Stage:
-    """One run: STATEK, the driver, and the connection to the parent process."""
+    """A run: STATEK, the driver, and the connection to the parent process."""
 
     def __init__(self, line: Line, scenario: Scenario, folder: str, order: Message) -> None:
         self.scenario = scenario
@@ -169,7 +169,7 @@ class Stage:
         await self._run(handover)
         facts = self._run_facts()
         if self.runtime.loop.busy:
-            # Async tools are in the middle of their work, and STATEK in the middle of nested loops.
+            # Async tools are in the middle of their work, and STATEK is in the middle of nested loops.
             self._line.send({"facts": facts})
             os._exit(0)
         return facts
@@ -225,7 +225,7 @@ class Stage:
 
 
 MOST_SECONDS: Final = 1.0
-"""Maximum processor seconds per code block; blocks in scenarios take a thousandth of that."""
+"""Maximum CPU seconds per code block; blocks in scenarios take a thousandth of that."""
 
 MOST_BYTES: Final = 512 * 2**20
 """Maximum memory growth of the process in bytes, as in a small container."""
@@ -262,12 +262,12 @@ class Watchdog:
             self._lost("OutOfMemory", f"killed: the code used more than {MOST_BYTES // 2**20} MiB of memory")
         elif _seconds() - self._begun > MOST_SECONDS:
             self._lost(
-                "NeverEnds", f"killed: the code was still running after {MOST_SECONDS:g} s of processor time"
+                "NeverEnds", f"killed: the code was still running after {MOST_SECONDS:g} s of CPU time"
             )
 
 
 def _seconds() -> float:
-    """Return the processor time that this process has used, in seconds."""
+    """Return the CPU time that this process has used, in seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 

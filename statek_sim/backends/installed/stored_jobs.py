@@ -1,4 +1,4 @@
-"""The jobs in STATEK's store by name, and their values as text and as plain YAML values."""
+"""The jobs in STATEK's store, keyed by name, and their values as text and as plain YAML values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statek_sim.values import JSON, IdSource
 
 
 class JobRegistry:
-    """Jobs by name, in creation order; `names` maps store ids to names.
+    """Jobs, keyed by name, in creation order; `names` maps store ids to names.
 
     The instrumentation reports new jobs to `born`. `met(name, job)` is called for each job before any of its
     events.
@@ -32,7 +32,7 @@ class JobRegistry:
         self.met: Callable[[str, Any], None] = lambda _name, _job: None
 
     def born(self, job: Any) -> None:
-        """Record a job that STATEK created; it gets its name later."""
+        """Record a job that STATEK created; the job is named later."""
         self._newborn.append(job)
 
     def introduce(self) -> None:
@@ -49,7 +49,7 @@ class JobRegistry:
             self._introducing = False
 
     def known(self) -> dict[str, Any]:
-        """Return the jobs by name, oldest first, including those that STATEK created itself."""
+        """Return the jobs, keyed by name, oldest first, including jobs that STATEK created itself."""
         self.introduce()
         return self.jobs
 
@@ -72,7 +72,7 @@ class JobRegistry:
 
 
 def job_facts(name: str, jobs: dict[str, Any], *, future: str | None = None) -> dict[str, Any]:
-    """Return the data on job `name` in the store, with the fields of `JobRecord` as keys; `jobs` are all jobs.
+    """Return the data of job `name` in the store, keyed by `JobRecord` field; `jobs` are all jobs.
 
     If `future` is given, it replaces every future among the values.
     """
@@ -100,7 +100,7 @@ def _is(first: Any, second: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return the text that an agent would see, or class and error for an object whose conversion to text raises.
+    """Return the text that an agent would see, or the class and the error if the conversion to text fails.
 
     Jobs, agents and futures are shown by name, because their text would contain private fields.
     """
@@ -112,7 +112,7 @@ def shown(value: Any) -> str:
         kind = "DialogAgent" if isinstance(value, DialogAgent) else "Agent"
         return f'{kind}(role="{value.role}")'
     try:
-        # Agent code may not read everything, and STATEK may be in the middle of running some.
+        # Agent code may not read everything, and STATEK may be in the middle of running agent code.
         with statek.as_unrestricted():
             return str(statek.format_default_llm_repr(value))
     except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__

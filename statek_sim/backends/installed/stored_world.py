@@ -1,4 +1,4 @@
-"""The built-in world on STATEK: the same tools, with STATEK's decorators, and objects that its store can keep.
+"""The built-in world on STATEK: the same tools with STATEK's decorators, and objects that STATEK's store can keep.
 
 The store keeps the objects' names, and `LIVE` maps the names to the real objects. The classes have the same
 names as in the reference runtime, because agents see these names in text and errors.
@@ -94,12 +94,12 @@ class ExternalEvent:
         self.name = name
 
     def is_ready(self) -> bool:
-        """Return whether the value is available; a broken event raises."""
+        """Return whether the value is available; raises an error if the event is broken."""
         return LIVE.events[self.name].is_ready()
 
     @property
     def value(self) -> object:
-        """The value it was resolved with."""
+        """The value with which the event was resolved."""
         return LIVE.events[self.name].value
 
 
@@ -112,11 +112,11 @@ class FutureResult(StatekFuture):
 
 
 STORED_ITEMS: Final[dict[str, Any]] = {}
-"""The stored items by id; an item is created when it is first used."""
+"""The stored items, keyed by id; an item is created when it is first used."""
 
 
 class Queue:
-    """The work queue as tools use it: arguments and results are stored items."""
+    """The work queue as used by tools: arguments and results are stored items."""
 
     @property
     def items(self) -> dict[str, Any]:
@@ -155,7 +155,10 @@ class Queue:
 
 
 def _live(item: Any) -> Any:
-    """Return a stored item's real object; anything else is returned unchanged, and fails in the queue itself."""
+    """Return a stored item's real object.
+
+    Anything else is returned unchanged, so the queue itself raises the error.
+    """
     return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
 
 
@@ -171,7 +174,7 @@ class WorkQueue(Queue):
 
 
 class Events:
-    """The external events as tools and the application use them."""
+    """The external events as used by tools and the application."""
 
     def __getitem__(self, name: str) -> Any:
         return ExternalEvent(LIVE.events[name].name)
@@ -181,7 +184,7 @@ class Events:
         LIVE.events.resolve(name, value)
 
     def break_(self, name: str, message: str) -> None:
-        """Make the condition of the external event `name` raise from now on."""
+        """Make the condition of the external event `name` raise an error from now on."""
         LIVE.events.break_(name, message)
 
 
@@ -210,7 +213,10 @@ sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 
 def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
-    """Reset the world to the scenario's start; the store must be open. `changed` is called on every change."""
+    """Reset the world to the state at the scenario's start; the store must be open.
+
+    `changed` is called on every change.
+    """
     work = written.queue
     items = (
         queue.WorkItem(item.id, queue.ItemStatus(item.status), item.owner)
@@ -229,7 +235,7 @@ def registered_tools() -> list[Any]:
 
 
 def items_now() -> dict[str, JSON]:
-    """Return each item's status, owner and error, by id."""
+    """Return each item's status, owner and error, keyed by id."""
     return {
         item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
         for item in LIVE.queue.items.values()
@@ -242,7 +248,7 @@ def leaked_claims() -> list[JSON]:
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a function under a unique name into a module where the store can find it, and return it."""
+    """Put a function into a module under a unique name, so that the store can find the function, and return it."""
     if function.__module__ != _PUBLISHED.__name__:
         function.__qualname__ = function.__qualname__.replace(".<locals>.", "__")
         function.__module__ = _PUBLISHED.__name__

@@ -1,12 +1,12 @@
 """STATEK's worker loop in virtual time: STATEK's own functions run each step and check the waiting jobs.
 
-STATEK's loop really sleeps, and takes jobs in store order, which is not guaranteed. Here, `job_worker` runs
-each step, and `unsuspend_jobs` checks the waiting jobs on each pass. A round has one step for each runnable
-job, first come, first served (behaviour 10), in the same order as on the reference runtime.
+STATEK's loop sleeps in real time, and takes jobs in store order, which is not guaranteed. Here, `job_worker`
+runs each step, and `unsuspend_jobs` checks the waiting jobs on each pass. A round consists of one step for
+each runnable job, first come, first served (behaviour 10), in the same order as on the reference runtime.
 
-Sleeps are agenda entries; events come before sleeps that end at the same second. Agents and tools read
-virtual time as the wall-clock time: `date` and `datetime` are replaced where agent code and the built-in
-tools find them. The replacements create real dates, because STATEK's store accepts nothing else.
+Sleeps are agenda entries; events come before sleeps that end in the same second. Agents and tools that ask
+for the wall-clock time get virtual time: `date` and `datetime` are patched in the namespaces that agent code
+and the built-in tools use. The replacements create real dates, because STATEK's store accepts nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _sleep = asyncio.sleep
 
 
 class VirtualTime:
-    """The agenda of virtual time; it moves `clock`."""
+    """The agenda of virtual time, which moves `clock`."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -49,7 +49,7 @@ class VirtualTime:
         return self._clock.now()
 
     def go_to(self, when: float) -> None:
-        """Move to virtual second `when`; does nothing if that second has passed."""
+        """Move to virtual second `when`, unless it has passed."""
         if when > self.now:
             self._clock.advance_to(when)
 
@@ -66,7 +66,7 @@ class VirtualTime:
 
     @property
     def next_at(self) -> float | None:
-        """The virtual second of the next action, None if there is none."""
+        """The virtual second of the next action, or None if there is none."""
         return self._agenda.next_at
 
     def do_next(self) -> None:
@@ -78,7 +78,7 @@ class VirtualTime:
         due.action()
 
     def block(self, seconds: float) -> None:
-        """Advance time while the process is blocked: events from outside happen, but no job steps."""
+        """Advance time while the process is blocked: external events happen, but no job runs a step."""
         end = self.now + seconds
         while (due := self._agenda.next_event(end)) is not None:
             self._agenda.strike(due)
@@ -90,7 +90,7 @@ class VirtualTime:
         self._agenda.forget_steps()
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Make an event loop's timeouts and delayed calls use this time."""
+        """Make an event loop use this time for timeouts and delayed calls."""
 
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -105,13 +105,14 @@ class VirtualTime:
         patched._timer_handle_cancelled = lambda _: None
 
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replaces `asyncio.sleep` on an event loop that uses this time."""
+        """Replaces `asyncio.sleep` on event loops that use this time."""
         return await _sleep(seconds, result)
 
 
 _TURNS: Final = 12
-"""Consecutive event loop turns without a ready task after which every task counts as waiting. Some turns
-only leave nested loops that async tools started.
+"""Consecutive event loop turns without a ready task after which every task counts as waiting.
+
+Some turns only leave nested loops started by async tools.
 """
 
 _MOST_TURNS: Final = 5_000
@@ -122,7 +123,7 @@ def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
 
     If asyncio's loop is in the middle of a round at that time, it misses the tasks that the nested run took
     from the round, and an IndexError ends the process. In STATEK, this happens with ten concurrent jobs, but
-    not with one. Here it would happen even with one job, because our own driver waits in such a round.
+    not with one. Here, it would happen even with a single job, because our own driver waits in such a round.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
     importlib.import_module(name).apply(loop)
@@ -137,8 +138,8 @@ async def allow_nested_runs() -> None:
 async def let_others_run() -> None:
     """Run every task until it waits.
 
-    The caller may be inside an async tool, which runs the loop within its job's task. Between two calls to
-    such tools there is briefly no ready task, so readiness is checked for several turns.
+    The caller may be inside an async tool, which runs the loop within the task of the tool's job. Between two
+    calls to such tools, there is briefly no ready task, so readiness is checked for several turns.
     """
     ready = cast("Any", asyncio.get_running_loop())._ready
     quiet = turns = 0
@@ -160,7 +161,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
     times.utcnow = staticmethod(wall)
     dates.today = staticmethod(lambda: wall().date())
     exports = python_sandbox._SAFE_IMPORTS["datetime"]._exports
-    # Unrestricted code imports the real classes, which STATEK does not keep either: it looks for them here.
+    # Unrestricted code imports the real classes, which STATEK does not store either: it looks for them here.
     exports.update(date=dates, datetime=times, _plain=exports["date"], _plain_too=exports["datetime"])
     module = types.ModuleType("datetime")
     vars(module).update({**vars(datetime), "date": dates, "datetime": times})
@@ -168,7 +169,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
 
 
 def _stand_in(kind: type) -> Any:
-    """Return a class that creates objects of type `kind`, and of which all `kind` objects are instances."""
+    """Return a class that creates `kind` objects, and of which all `kind` objects count as instances."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -187,7 +188,10 @@ _RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
 
 
 class Interrupted(BaseException):
-    """The run cannot continue, because the script does not match or a job never ends; `kind` names the error."""
+    """Raised if the run cannot continue, because the script does not match or a job never ends.
+
+    `kind` names the error.
+    """
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -233,9 +237,7 @@ class WorkerLoop:
         self.before_step: Callable[[str], None] = lambda _name: None
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
-        """Called at the start of each pass with the number of free slots; agentic loops create their jobs
-        here.
-        """
+        """Called at the start of each pass with the number of free slots, so that agentic loops can create jobs."""
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
@@ -254,7 +256,7 @@ class WorkerLoop:
     # -- runnable jobs ---------------------------------------------------------------------------------------------
 
     def offer(self, *, last: str | None = None) -> None:
-        """Add every job that became ready to the queue; the job whose step has just ended comes last."""
+        """Queue every job that became ready; the job whose step has just ended comes last."""
         jobs = self._known()
         waited = [name for name in self._waiting if name in jobs]
         for job in map(_Named, jobs):
@@ -316,14 +318,15 @@ class WorkerLoop:
         except Exception as error:  # noqa: BLE001  # a condition or a queue's size: the user's code
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
-        # STATEK's loop queries its store for runnable jobs here. The store updates its index of statuses when a changed
-        # one is queried, so without this query it may not find a job that waits for the second time.
+        # STATEK's loop queries the store for runnable jobs here. The store updates its status index when a
+        # changed status is queried, so without this query it may not find a job that waits for the second
+        # time.
         any(True for _ in dbzero.find(Job, [JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED]))
         self.offer()
         return len(self._flying) < self._most and self._rounds.open()
 
     async def _settle(self) -> None:
-        """Run the tasks until they wait for time to pass, and collect the finished ones."""
+        """Run the tasks until they wait for time to pass, and collect the finished tasks."""
         await let_others_run()
         for name in [name for name, task in self._flying.items() if task.done()]:
             task = self._flying.pop(name)
@@ -395,13 +398,13 @@ def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
 
 @contextmanager
 def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
-    """Make STATEK find stored objects in the order of `places`, which maps their ids to positions; others come last.
+    """Make STATEK find stored objects in the order of `places`, which maps their ids to positions.
 
-    The store's own order is not guaranteed.
+    Other objects come last. The store's own order is not guaranteed.
     """
 
     class Store:
-        """The store, whose queries return results in the order of `places`."""
+        """The store, with queries that return results in the order of `places`."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(dbzero, name)
