@@ -227,7 +227,7 @@ class People:
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
-        """Answer or refuse the oldest open question that the event refers to; raises `NotAsked` if there is none."""
+        """Answer or refuse the oldest open question to which the event refers; raises `NotAsked` if there is none."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
@@ -262,7 +262,7 @@ class ScriptedTools:
         self._lanes: dict[str, _Lane] = {}
         self._on_servers: dict[str, list[Tool]] = {name: [] for name in scenario.servers}
         self.tools = tuple(self._made())
-        """The scenario's `tools` under their registered names, except those of `servers`."""
+        """The scenario's `tools` under their registered names, except tools on `servers`."""
         self._servers = {name: self._server(name, text) for name, text in scenario.servers.items()}
 
     def _made(self) -> Iterator[Tool]:

@@ -180,7 +180,7 @@ def live_facts(
     """
 
     def readable(read: Callable[[], object]) -> JSON:
-        # The store may refuse to read a stored value.
+        # The store may fail to read a stored value.
         try:
             return value(read())
         except RuntimeError as error:

@@ -80,7 +80,7 @@ _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"
 
 
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
-    """Yield an object's stored attributes, by name."""
+    """Yield an object's stored attributes as `(name, value)` pairs."""
     kind: Any = type(value)
     keeper = keeper_of(kind)
     if keeper is not None:

@@ -67,7 +67,7 @@ class Session:
             what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
             raise Damaged(
                 f"{self._store.address}: run {self.lease.run!r}: the stored state cannot be resumed: "
-                f"{what}; restore a backup of the store, or start the run again"
+                f"{what}; restore the store from a backup, or start the run again"
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class StoredRows:
             return json.loads(self._rows[name])
         except (KeyError, ValueError) as error:
             raise Damaged(
-                f"run {self._run!r}: row {name!r} cannot be read ({error}); restore a backup of the store"
+                f"run {self._run!r}: row {name!r} cannot be read ({error}); restore the store from a backup"
             ) from None
 
     def fields(self, reference: Any) -> Any:
@@ -240,7 +240,7 @@ def job_views(stored: Stored) -> list[JobView]:
         return [_job(rows, stored.run, root["now"], one) for one in root["book"]["jobs"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Damaged(
-            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; restore a backup of the store"
+            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; restore the store from a backup"
         ) from error
 
 
@@ -294,7 +294,7 @@ class Beside(Protocol):
     """The application's classes, keyed by the runtime class that each replaces."""
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return the objects that exist in every process of the application, keyed by name."""
+        """Return `(name, object)` pairs for the objects that exist in every process of the application."""
 
     def tools(self) -> Iterable[Callable[..., Any]]:
         """Return the application's tools; functions reachable from them can be stored by name."""

@@ -220,7 +220,7 @@ def _require_limit(name: LimitName, limit: object) -> None:
 
 def _require_extension(extension: object) -> None:
     is_bool = isinstance(extension, bool)
-    # The range also refuses NaN and infinity.
+    # The range also rejects NaN and infinity.
     if isinstance(extension, int | float) and not is_bool and 0 <= extension <= MAX_EXTENSION:
         return
     raise BadSetting(

@@ -199,7 +199,7 @@ def open_prefix(prefix_name: str, *_args: Any, **_options: Any) -> None:
 
 
 def is_current(prefix: str | int) -> bool:
-    """Return whether a name is that of the test's prefix."""
+    """Return whether a name is the name of the test's prefix."""
     return isinstance(prefix, str) and prefix.strip("/") == current_store().prefix.name
 
 

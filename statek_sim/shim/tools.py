@@ -36,7 +36,7 @@ def registry_restored() -> Iterator[None]:
 
 
 def tool(f: Any = None, **options: Any) -> Any:
-    """Mark a function as a tool, with the options of `statek_sim.tool`, and register it."""
+    """Mark a function as a tool and register it; the options are the same as for `statek_sim.tool`."""
     return _registering(tools.tool(**options), f)
 
 

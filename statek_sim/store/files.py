@@ -170,7 +170,7 @@ class FileStore:
         return folder.stored(record, edited=True)
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name, including runs with a damaged run.json, whose kind is unknown."""
+        """Return all runs of a kind, sorted by name, including runs with a damaged run.json, whose kind is unknown."""
         found: list[Listed] = []
         for run, record in sorted(self._records(kind), key=lambda item: item[0]):
             if record is None:
@@ -238,7 +238,7 @@ class RunFolder:
         where = f"{self._where}: run.json"
         if content is None:
             if not _BEFORE_A_RUN.issuperset(self._disk.names(self._folder)):
-                raise Damaged(f"{where} was removed; restore a backup of the store")
+                raise Damaged(f"{where} was removed; restore the store from a backup")
             return None
         document = from_bytes(content, what=where)
         version = document.get("version") if isinstance(document, dict) else None
@@ -248,7 +248,7 @@ class RunFolder:
             )
         record = document.get("of") if version == VERSION else None
         if not isinstance(record, dict) or not _is_genuine(record, document.get("digest")):
-            raise Damaged(f"{where} does not match what was saved; restore a backup of the store")
+            raise Damaged(f"{where} does not match what was saved; restore the store from a backup")
         if record["run"] != self._run:
             raise Damaged(f"{where} belongs to run {record['run']!r}")
         return record
@@ -330,7 +330,7 @@ class RunFolder:
             content = self._disk.read(f"{self._folder}/{file}")
             if content is None or (not edited and _digest(content) != digest):
                 state = "is gone" if content is None else "does not match what was saved"
-                raise Damaged(f"{self._where}: {file} {state}; restore a backup of the store")
+                raise Damaged(f"{self._where}: {file} {state}; restore the store from a backup")
             rows[name] = content.decode("utf-8", "replace")
         return Stored(
             run=self._run,
@@ -346,7 +346,7 @@ class RunFolder:
         events = content.decode("ascii", "replace").split("\n")[:-1]
         if len(events) != log["count"] or _log_digest(events, "") != log["digest"]:
             raise Damaged(
-                f"{self._where}: {_EVENTS} does not match what was saved; restore a backup of the store"
+                f"{self._where}: {_EVENTS} does not match what was saved; restore the store from a backup"
             )
         return events
 

@@ -128,7 +128,7 @@ class Store(Protocol):
         """
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; a run that cannot be read has the status `damaged`.
+        """Return all runs of a kind, sorted by name; a run that cannot be read has the status `damaged`.
 
         Raises `Damaged` if the list itself cannot be read.
         """

@@ -68,7 +68,7 @@ class SqlStore:
                 yield database
             except (TypeError, ValueError) as error:
                 raise Damaged(
-                    f"{self.address}: a column has a value of the wrong type: {error}; restore a backup of the store"
+                    f"{self.address}: a column has a value of the wrong type: {error}; restore the store from a backup"
                 ) from error
 
     def _unknown(self, run: str, kind: Kind) -> BadStore:
@@ -199,7 +199,7 @@ class SqlStore:
             if [number for number, _ in events] != [*range(1, count + 1)]:
                 raise Damaged(
                     f"{self.address}: run {run!r}: {count} events were committed, but {len(events)} are stored; "
-                    "restore a backup of the store"
+                    "restore the store from a backup"
                 )
             return Stored(
                 run=run,
@@ -211,7 +211,7 @@ class SqlStore:
             )
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; raises `Damaged` if a row has a value of the wrong type."""
+        """Return all runs of a kind, sorted by name; raises `Damaged` if a row has a value of the wrong type."""
         with self._transaction("begin_read") as database:
             rows = database.execute(
                 "SELECT id, status, revision, worker, lease_until FROM statek_runs WHERE kind = ? ORDER BY id",
@@ -280,7 +280,7 @@ def recognise(database: Database) -> None:
 def migrate(database: Database) -> None:
     """Migrate the tables to the newest version.
 
-    Raises `BadStore` for tables of a newer package or of another program.
+    Raises `BadStore` for tables from a newer package or another program.
     """
     with transaction(database):
         database.execute(database.dialect["lock"])

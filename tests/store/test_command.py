@@ -176,7 +176,7 @@ def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
     code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
     assert code == 2
     assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': the stored state cannot be resumed: ")
-    assert err.endswith("; restore a backup of the store, or start the run again\n")
+    assert err.endswith("; restore the store from a backup, or start the run again\n")
     assert asked("sqlite:runs.db", "SELECT worker, status FROM statek_runs") == [("", "running")]
 
 

@@ -51,7 +51,7 @@ def test_events_that_are_missing_are_damage(make_store: MakeStore) -> None:
     store.commit(store.claim("one", worker="a", about=ABOUT), Changes(events=["x", "y"]))
     store._database.execute("DELETE FROM statek_events WHERE number = 1")
     with pytest.raises(
-        Damaged, match="2 events were committed, but 1 are stored; restore a backup of the store"
+        Damaged, match="2 events were committed, but 1 are stored; restore the store from a backup"
     ):
         store.load("one")
 

@@ -65,10 +65,10 @@ def test_a_row_that_is_gone_and_a_run_json_that_is_gone_are_damage(tmp_path: Pat
     assert dict(store.load("one").rows) == {"root": "2"}
     row, run = tmp_path / "one" / "root~", tmp_path / "one" / "run.json"
     row.rename(tmp_path / "one" / "elsewhere")
-    with pytest.raises(Damaged, match=r"^files: run 'one': root~ is gone; restore a backup of the store"):
+    with pytest.raises(Damaged, match=r"^files: run 'one': root~ is gone; restore the store from a backup"):
         store.load("one")
     run.unlink()
-    with pytest.raises(Damaged, match=r"^files: run 'one': run\.json was removed; restore a backup"):
+    with pytest.raises(Damaged, match=r"^files: run 'one': run\.json was removed; restore the store"):
         store.claim("one", worker="w", about={})
     assert [(listed.run, listed.status) for listed in store.runs()] == [("one", "damaged")]
 

@@ -45,8 +45,7 @@ def main() -> None:
 
 
 def _be_quick_to_fork() -> None:
-    """Import modules that the store would import in every fork, and exempt existing objects from garbage
-    collection."""
+    """Import what the store would import in every fork, and exempt existing objects from garbage collection."""
     importlib.import_module("fasteners")
     gc.collect()
     gc.freeze()

@@ -120,7 +120,7 @@ class Queue:
 
     @property
     def items(self) -> dict[str, Any]:
-        """The stored items by id."""
+        """The stored items, keyed by id."""
         return {name: self._item(name) for name in LIVE.queue.items}
 
     def _item(self, name: str) -> Any:

@@ -90,7 +90,7 @@ class CodeBlock:
         return self.get_tool_calls(lambda call: call.func_name == PYTHON_CLI)
 
     def get_regular_tool_calls(self) -> list[CallSpec] | None:
-        """Return all calls except those of `python_cli`, or None if there are none."""
+        """Return all calls except `python_cli` calls, or None if there are none."""
         return self.get_tool_calls(lambda call: call.func_name != PYTHON_CLI)
 
     def get_tool_call_id(self, call_spec: CallSpec) -> int | None:

@@ -239,7 +239,7 @@ Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the budget if a job's variables hold too much data."""
+    """Stop the budget if a job's variables contain too much data."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(

@@ -10,7 +10,7 @@ from statek_sim.errors import TransitionError
 
 
 class JobStatus(StrEnum):
-    """A job's five statuses ("Jobs", Lifecycle)."""
+    """The five job statuses ("Jobs", Lifecycle)."""
 
     READY = "READY"
     WARMING_UP = "WARMING_UP"

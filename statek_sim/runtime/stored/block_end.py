@@ -33,7 +33,7 @@ PREDICTED_RELEASE: Final = "1.4.2"
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """How storing affects the variable `name`, with the reason in words."""
+    """How storing affects the variable `name`, and a description of the reason."""
 
     name: str
     change: Change
