@@ -240,7 +240,8 @@ def job_views(stored: Stored) -> list[JobView]:
         return [_job(rows, stored.run, root["now"], one) for one in root["book"]["jobs"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Damaged(
-            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; restore the store from a backup"
+            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; "
+            f"restore the store from a backup"
         ) from error
 
 

@@ -166,7 +166,7 @@ class StoredObjects:
     in_place_of: Mapping[type, type] = {Job: AppJob, JobDef: AppJobDef, PyEnv: AppPyEnv, LLM_Usage: AppUsage}
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Yield `(name, object)` pairs for the stored classes and enums."""
+        """Return `(name, object)` pairs for the stored classes and enums."""
         return [("app:Metadata", Metadata), *stored_names()]
 
     def tools(self) -> Iterable[Callable[..., Any]]:
