@@ -48,7 +48,10 @@ class PostProcessor(ABC):
 
 @dataclass(eq=False)
 class FinalCheck(PostProcessor):
-    """Makes the model reconsider its final answer, once per job, if it has taken few actions."""
+    """Makes the model reconsider its final answer, once per job.
+
+    This applies if the model has taken fewer than `max_llm_actions` actions.
+    """
 
     max_llm_actions: int = 3
 
