@@ -205,8 +205,8 @@ class StoppedInTool(BadInput):
 
     def __init__(self, second: float) -> None:
         super().__init__(
-            f"the run was to end at virtual second {second:g}, where a job awaits an async tool and no run can stop; "
-            f"let it run on, and look at that second from an action: at({second:g}, ...)"
+            f"the run cannot end at virtual second {second:g}, because a job is awaiting an async tool; "
+            f"let the run continue, and inspect that second from an action: at({second:g}, ...)"
         )
 
 

@@ -248,7 +248,8 @@ class Trajectory:
             if not any(found[0] in result for result in results):
                 listed = "\n".join(f"  {made} -> {made.result!r}" for made in self.calls)
                 raise AssertionError(
-                    f"the answer says {found[0]!r}, which no tool returned: {self.answer!r}\n{listed or '  (no calls)'}"
+                    f"the answer contains {found[0]!r}, which no tool returned: {self.answer!r}\n"
+                    f"{listed or '  (no calls)'}"
                 )
 
 

@@ -19,7 +19,7 @@ class Listener:
         """Receive the name of a job that starts a step, and the number of its LLM turns so far."""
 
     def afresh(self) -> None:
-        """Receive the start of a run, whose time limit starts anew."""
+        """Receive the start of a run, which restarts the time limit."""
 
 
 _LISTENERS: Final = [Listener()]

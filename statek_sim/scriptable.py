@@ -64,10 +64,10 @@ class ScriptableLLM:
         previous one; raises `UnusedReplies` if the previous script has replies left.
         """
         if everybody is not None and by_role:
-            raise BadInput("pass one script or one per role, not both")
+            raise BadInput("pass either a single script or one script per role, not both")
         script = replies_by_role(by_role) if everybody is None else everybody
         if not script:
-            raise BadInput("a script needs replies: script(worker=[...]) gives them by agent role")
+            raise BadInput("a script needs replies; to set them by agent role, call script(worker=[...])")
         self.check_finished()
         self._provider = ScriptedLLM(script, measure=measured, keep_requests=False)
 
@@ -107,7 +107,9 @@ class ScriptableLLM:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Continue with the same script at a position returned by `saved` in another process."""
         if not isinstance(self._provider, ScriptedLLM):
-            raise BadInput("set the script before `keep_in`: the store keeps its position")
+            raise BadInput(
+                "set the script before calling `keep_in`, because the store keeps the script's position"
+            )
         self._provider.resume(saved)
 
     def check_finished(self) -> None:

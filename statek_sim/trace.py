@@ -50,7 +50,7 @@ class StatusChanged:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step of a job began; `step` counts from 1 within the job."""
+    """A job's step began; `step` counts from 1 within the job."""
 
     at: float
     job: str

@@ -45,15 +45,15 @@ NO: Final = frozenset({"n", "no", "false"})
 """Replies that reject a call even in a `PersonSaid` of kind `answered`, since nobody would use them to approve one."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
-"""Characters ignored around a refusal."""
+"""Characters that are ignored before and after a refusal."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
     """Convert the value returned by a `person` callable to a `PersonSaid`.
 
     A string answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood answer never
-    allows a call. True approves and False refuses. A `PersonSaid` is returned unchanged, except that an answer whose
-    text is in `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
+    allows a call. True approves the call and False rejects it. A `PersonSaid` is returned unchanged, except that an
+    answer whose text is in `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
         no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
@@ -196,7 +196,7 @@ def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
 
 
 def why_not(answer: PersonSaid, ask: Ask) -> str:
-    """Return the message shown to the model if a question was refused or not answered."""
+    """Return the message shown to the model if a person refused a question or did not answer it."""
     if answer.kind == "expired":
         within = "" if ask.seconds is None else f" within {ask.seconds:g} seconds"
         return f"nobody answered{within}: {ask.text}"

@@ -1,4 +1,4 @@
-"""Escalation in the loop: a run's attempts at the levels of a ladder (harness document §5)."""
+"""Escalation in the loop: a run's attempts at a ladder's levels (harness document §5)."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Batch:
         """Record the outcomes of the current wave's calls, and clear the wave."""
         run = self.run
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
-            assert outcome is not None, "every call of a wave has ended"
+            assert outcome is not None, "every call in a wave has ended"
             failed = outcome.failed
             result_text = outcome.text if not failed else f"Error: {outcome.text}"
             if run.deps.parts.guards:
@@ -223,7 +223,7 @@ class Batch:
         self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
 
     def allow(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person all of the gates' questions together; refused calls are removed from the wave."""
+        """Ask a person all of the gates' questions together; rejected calls are removed from the wave."""
         asks = self.asks
         calls = dict(self.wave)
         if suspended is None:

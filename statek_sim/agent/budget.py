@@ -130,7 +130,7 @@ class Budget:
         for name in ("tokens", "cost", "seconds", "steps", "answer_tokens"):
             amount = getattr(self, name)
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
-                raise BadInput(f"budget: {name} is {amount!r}, expected 0 or a positive finite number")
+                raise BadInput(f"budget: {name} must be a non-negative finite number, got {amount!r}")
         if self.cost is not None and self.prices is None:
             raise BadInput("a cost budget requires prices; give the price per million tokens")
         if self.model_prices and self.prices is None:

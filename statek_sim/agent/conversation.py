@@ -225,7 +225,7 @@ class Conversation:
     def _as_sent(self) -> tuple[Sequence[Message], int]:
         """Return the messages as the provider receives them, and the body's size in bytes as STATEK counts it.
 
-        In formats other than OpenAI's, messages have no size of their own, so every body is built and measured.
+        In formats other than OpenAI's, single messages have no size, so every body is built and measured.
         """
         metered, envelope, spec = self._metered, self._envelope, self._spec
         messages = metered.view()

@@ -20,7 +20,7 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
-"""A tool's own code: a plain or coroutine function, called with keyword arguments."""
+"""A tool's own code: a synchronous or coroutine function, called with keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ class CallGate(Protocol):
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why `call` is refused now, a question for a person, or None to admit the call."""
+        """Return why `call` is rejected, a question for a person, or None to admit the call."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Record an admitted call's outcome."""

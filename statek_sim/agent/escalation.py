@@ -38,7 +38,7 @@ class Judgement:
 
 
 QualityCheck = Callable[[str, str], Judgement | bool]
-"""A plain function that takes the task and an answer and returns whether the answer is good."""
+"""A synchronous function that takes the task and an answer and returns whether the answer is good."""
 
 Strategy = Callable[[str], str]
 """Takes a task and returns a rewritten one, for example with examples or split into parts."""
@@ -53,7 +53,7 @@ class Price:
     def __post_init__(self) -> None:
         if not _is_amount(self.per_million) or self.per_million < 0:
             raise BadInput(
-                f"price is {self.per_million} USD per million tokens, expected a Decimal of 0 or more"
+                f"the price per million tokens must be a non-negative Decimal, got {self.per_million}"
             )
 
     def cost(self, tokens: int) -> Decimal:
@@ -81,12 +81,12 @@ class Level:
     def __post_init__(self) -> None:
         if self.carry not in get_args(Carry):
             raise BadInput(
-                f"level {self.name!r}: carry is {self.carry!r}, expected {', '.join(get_args(Carry))}"
+                f"level {self.name!r}: unknown carry {self.carry!r}; expected {', '.join(get_args(Carry))}"
                 f"{suggestion(str(self.carry), get_args(Carry))}"
             )
         if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
             raise BadInput(
-                f"level {self.name!r}: seconds is {_shown(self.seconds)}, expected a number above 0, or "
+                f"level {self.name!r}: seconds is {_shown(self.seconds)}; expected a number above 0, or "
                 "None for no deadline"
             )
 
@@ -111,24 +111,24 @@ class Ladder:
         if twice is not None:
             raise BadInput(f"level {twice!r} is listed twice; expected a different name for each level")
         for level in self.levels:
-            # Refuse 1.5 from a file, which a counter never equals.
+            # Reject 1.5 from a file, because a counter never equals it.
             if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):
                 raise BadInput(
-                    f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected 1 or more"
+                    f"level {level.name!r}: attempts must be 1 or more, got {_shown(level.attempts)}"
                 )
         people = [level.name for level in self.levels[:-1] if level.model is None]
         if people:
             raise BadInput(f"level {people[0]!r}: only the last level can be a person")
         for name, seconds in (("backoff", self.backoff), ("longest", self.longest)):
             if not _is_number(seconds) and seconds != math.inf:
-                raise BadInput(f"{name} is {_shown(seconds)} s, expected a number")
+                raise BadInput(f"{name} must be a number of seconds, got {_shown(seconds)}")
         if not 0 <= self.backoff <= self.longest:
-            raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
+            raise BadInput(f"backoff is {self.backoff:g} s; expected 0 to `longest`, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
         """Return an answer's first bad judgement, or else a good one with the lowest score of all checks.
 
-        Raises `BadInput` if a check does not return a judgement, as with a coroutine function.
+        Raises `BadInput` if a check does not return a judgement, for example because it is a coroutine function.
         """
         found = [_judgement(check, check(task, answer)) for check in self.checks]
         score = min([judgement.score for judgement in found], default=1.0)
@@ -219,7 +219,7 @@ class Climb:
 
     @property
     def cost(self) -> Decimal | None:
-        """The total cost of all attempts in US dollars; None if any price is unknown."""
+        """The total cost of all attempts, in US dollars; None if any price is unknown."""
         costs = [attempt.cost for attempt in self.attempts if attempt.model is not None]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 

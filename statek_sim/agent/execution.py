@@ -65,7 +65,7 @@ async def limited(
         # The run is cancelled, so the call's own outcome no longer matters.
         try:
             over = await cancelled_in_time(call, grace)
-        except asyncio.CancelledError:  # cancelled again: stop waiting at once
+        except asyncio.CancelledError:  # cancelled again: stop waiting immediately
             over = await closed(call)
         if not over and left is not None:
             left()

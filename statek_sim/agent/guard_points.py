@@ -116,7 +116,7 @@ def _verdict(
 
 
 def _judged(run: RunState, steps: Judging) -> Generator[Effect, Answer, Verdict]:
-    """Answer a guard's requests until it returns its verdict."""
+    """Answer a guard's requests until the guard returns its verdict."""
     reply: str | Waited | None = None
     try:
         while True:

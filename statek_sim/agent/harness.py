@@ -254,7 +254,7 @@ def unanswered(questions: Iterable[Question]) -> str:
 def _wire(api: str) -> FormatName:
     """Return an API's wire format, given its STATEK name; raises `BadInput`, listing the valid names."""
     if api.upper() not in PROVIDERS:
-        raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
+        raise BadInput(f"unknown api {api!r}; expected one of {', '.join(PROVIDERS)}")
     return format_of(api).NAME
 
 

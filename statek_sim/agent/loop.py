@@ -98,7 +98,7 @@ def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 class AgentRun(RunState):
-    """A run of an agent: its state, and the generator `go`, which yields effects for a driver."""
+    """An agent's run: its state, and the generator `go`, which yields effects for a driver."""
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None

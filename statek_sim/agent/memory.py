@@ -18,7 +18,7 @@ from statek_sim.store.disk import Disk, write_durably
 
 VERSION: Final = 1
 PATH: Final = ".agent_progress.json"
-"""The file name in the document."""
+"""The file name from the agent document."""
 
 HandoffStatus = Literal["in_progress", "completed"]
 

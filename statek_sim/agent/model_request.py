@@ -19,7 +19,7 @@ from statek_sim.usage.messages import REPLY_PRIMING
 from statek_sim.usage.token_usage import TurnUsage
 
 LONGEST: Final = 60.0
-"""The maximum number of seconds to wait if a provider says when to retry."""
+"""The maximum number of seconds to wait if a provider specifies when to retry."""
 
 
 def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:

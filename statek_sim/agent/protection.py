@@ -234,7 +234,7 @@ class _Turn:
     signature: str
     """Identical for equal calls with equal results; empty for a turn without calls."""
     text: str
-    """The text of a turn without calls, or else the ends of its calls and results."""
+    """The text of a turn without calls, or else the start and end of its calls and results."""
     polls: int
     """How often the same answer is allowed if all of the turn's calls poll, else 0."""
 

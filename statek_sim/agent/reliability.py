@@ -177,13 +177,13 @@ class BreakerGate:
         return None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Tell the tool's breaker whether the call failed."""
+        """Inform the tool's breaker whether the call failed."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Tell the tool's breaker that the call was not made."""
+        """Inform the tool's breaker that the call was not made."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.withdraw(call.name, permit, at=at)

@@ -1,4 +1,4 @@
-"""The state of a run, with the operations shared by the loop's modules.
+"""A run's state, with the operations shared by the loop's modules.
 
 The fields of a `RunState` contain a run's whole state. `values` converts them to plain values (strings, numbers, lists,
 tuples, mappings), which `store.codec` encodes as text and from which `resume.resumed` recreates the run.
@@ -153,10 +153,10 @@ PLAIN: Final = (
     "asked",
     "waiting_task",
 )
-"""Fields of a run that are strings or numbers."""
+"""A run's fields that are strings or numbers."""
 
 PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
-"""Fields of a run that have their own methods to save and restore them."""
+"""A run's fields whose values have their own `saved` and `restore` methods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

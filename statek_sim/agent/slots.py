@@ -320,7 +320,7 @@ class SlotWorker:
         )
         if displaced is newcomer:
             raise error
-        # A job cancelled a moment ago is already removed.
+        # A job that was just cancelled is already removed.
         if not self._granted[displaced].done():
             self._granted[displaced].set_exception(error)
 
@@ -328,7 +328,7 @@ class SlotWorker:
         while (ticket := self._queue.take(now=_now())) is not None:
             granted = self._granted[ticket]
             if granted.done():
-                # The job was cancelled or refused a moment ago, but its submitter has not been notified yet.
+                # The job was just cancelled or rejected, but its submitter has not been notified yet.
                 self._queue.leave(ticket, now=_now())
             else:
                 granted.set_result(None)

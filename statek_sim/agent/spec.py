@@ -76,14 +76,14 @@ class AgentSpec:
         """Raise `BadInput` for invalid limits."""
         if self.max_iterations < 1:
             raise BadInput(
-                f"agent {self.role!r}: max_iterations is {self.max_iterations}, expected 1 or more"
+                f"agent {self.role!r}: max_iterations must be at least 1, got {self.max_iterations}"
             )
         if self.nudges < 0:
-            raise BadInput(f"agent {self.role!r}: nudges is {self.nudges}, expected 0 or more")
+            raise BadInput(f"agent {self.role!r}: nudges must be at least 0, got {self.nudges}")
         if self.nudges_in_all is not None and self.nudges_in_all < 0:
-            raise BadInput(f"agent {self.role!r}: nudges_in_all is {self.nudges_in_all}, expected 0 or more")
+            raise BadInput(f"agent {self.role!r}: nudges_in_all must be at least 0, got {self.nudges_in_all}")
         if self.tool_timeout is not None and not self.tool_timeout > 0:
-            raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
+            raise BadInput(f"agent {self.role!r}: tool_timeout must be above 0, got {self.tool_timeout}")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
         """Return a turn's tools: those that match `choice` (None: the agent's own), except the names in `without`."""

@@ -39,13 +39,13 @@ class StepPlan:
     def __post_init__(self) -> None:
         """Raise `BadInput` for a plan that can never be completed."""
         if self.order not in ("ordered", "any"):
-            raise BadInput(f"steps: order is {self.order!r}, expected ordered or any")
+            raise BadInput(f"steps: unknown order {self.order!r}; expected ordered or any")
         for name in ("steps", "helpers"):
             if isinstance(getattr(self, name), str):
-                raise BadInput(f"steps: {name} is {getattr(self, name)!r}, expected a list")
+                raise BadInput(f"steps: {name} must be a list, got {getattr(self, name)!r}")
         for step in self.steps:
             if type(step.times) is not int or step.times < 1:
-                raise BadInput(f"step {step.tool!r}: times is {step.times}, expected 1 or more")
+                raise BadInput(f"step {step.tool!r}: times must be 1 or more, got {step.times}")
             if step.tool in step.after:
                 raise BadInput(f"step {step.tool!r}: a step cannot come after itself")
         _refuse_cycles(self.steps)

@@ -1,4 +1,4 @@
-"""The arms of an experiment: the same harness, each time with a different set of parts."""
+"""An experiment's arms: the same harness, each time with a different set of parts."""
 
 from __future__ import annotations
 

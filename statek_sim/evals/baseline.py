@@ -69,7 +69,7 @@ class Baseline(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The result of a comparison with a baseline, with lines to print."""
+    """The result of a comparison with a baseline, including lines to print."""
 
     failed: bool
     lines: tuple[str, ...]

@@ -44,7 +44,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.values import JSON
 
 RESERVE: Final = 8
-"""The fraction of a context's budget reserved for the answer is 1 divided by this number."""
+"""The reciprocal of the fraction of a context's budget that is reserved for the answer."""
 
 
 @cache
@@ -197,7 +197,7 @@ Heard = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """The runs of an experiment with a simulated model.
+    """An experiment's runs with a simulated model.
 
     Seeds are 0 to `seeds` - 1. All arms use the same random numbers for a given scenario and seed.
     """
@@ -212,7 +212,7 @@ class Experiment:
         if self.seeds < 1:
             raise BadInput(f"--seeds {self.seeds}: expected 1 or more")
         if not self.suite:
-            raise BadInput("no eval is left to run")
+            raise BadInput("no evals left to run")
 
     @property
     def runs(self) -> int:

@@ -171,7 +171,7 @@ class _Rewritten(ast.NodeTransformer):
     """
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        assert isinstance(node.func, ast.Name), "every node was looked at"
+        assert isinstance(node.func, ast.Name), "every node was visited"
         arguments = [self.visit(argument) for argument in node.args]
         keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
         return ast.Call(ast.Name(f"_{node.func.id}", ast.Load()), arguments, keywords)

@@ -20,7 +20,7 @@ from statek_sim.scenario.calls import conditions_in
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "
-"""The prefix that marks the result of a failed or refused call."""
+"""The prefix that marks the result of a failed or rejected call."""
 
 
 def seen_in(messages: Sequence[Message]) -> list[Called]:

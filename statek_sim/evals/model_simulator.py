@@ -317,7 +317,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
     """
     known = load_profile(profile)
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
-        raise BadInput("simulated_model: expected a script of calls and texts that ends with the answer")
+        raise BadInput("simulated_model: expected a script of tool calls and text that ends with the answer")
     chats = [reply.answer for reply in script if isinstance(reply.answer, Chat)]
     models: list[SimulatedModel] = []
 

@@ -104,7 +104,7 @@ FINAL: Final = "final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A call: `result` is the returned text, or `error` says why there is no result.
+    """A call: `result` is the returned text, or `error` is the reason why there is none.
 
     Both are None for a call in a prompt that no longer shows the result.
     """

@@ -100,7 +100,7 @@ NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """An agent's input: the task, the system prompt (may be empty), the tools by name, and its model's address.
+    """An agent's input: the task, the system prompt (may be empty), the tools keyed by name, and its model's address.
 
     A tool takes keyword arguments and returns the text for the model; results other than strings are JSON.
     """

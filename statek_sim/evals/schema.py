@@ -35,7 +35,8 @@ class Draw(Part):
         None, "One of these values, or of the list that `=expression` returns."
     )
     between: Items[int | float] | None = key(
-        None, "A number from the first to the second; a decimal if either is one."
+        None,
+        "A number from the first to the second, inclusive; a decimal number if either is a decimal number.",
     )
     step: int = key(
         1, "With whole numbers in `between`, the result is the first one plus a multiple of this.", ge=1
@@ -103,7 +104,7 @@ class Change(Part):
     delete: Key | None = None
     row: dict[Key, Value] | None = key(None, "The inserted row.")
     where: Expression | None = key(None, "Condition that selects rows; `row` is the current row.")
-    set: dict[Key, Value] | None = key(None, "The new values by column.")
+    set: dict[Key, Value] | None = key(None, "The new values, keyed by column.")
     each: str | None = key(None, "With `insert`: `x in EXPRESSION` inserts one row for each.", alias="for")
 
     @model_validator(mode="after")
@@ -113,7 +114,7 @@ class Change(Part):
             raise refused("expected exactly one of 'insert', 'update' and 'delete'")
         needs = {"insert": {"row"}, "update": {"where", "set"}, "delete": {"where"}}[kinds[0]]
         if self.each is not None and self.insert is None:
-            raise refused("'for' belongs to an 'insert'; 'where' says which rows are updated or deleted")
+            raise refused("'for' belongs to an 'insert'; 'where' selects the rows to update or delete")
         given = {key for key in ("row", "where", "set") if getattr(self, key) is not None}
         if given != needs:
             raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} with it, and nothing else")
@@ -135,7 +136,7 @@ class Refuses(Part):
 class Fails(Part):
     """When a tool fails: on its first calls, or on calls for which `when` holds."""
 
-    first: Positive | None = key(None, "Number of calls that fail before it works.")
+    first: Positive | None = key(None, "Number of calls that fail before the tool works.")
     when: Expression | None = key(
         None, "Condition on the arguments of failing calls; without `first`, they always fail."
     )
@@ -154,18 +155,18 @@ class ToolText(Part):
 
     description: str
     parameters: dict[Key, str | dict[str, Value]] = key(dict, "A type or a JSON Schema for each argument.")
-    optional: Items[Key] = key((), "Optional arguments; null if they are not given.")
+    optional: Items[Key] = key((), "Optional arguments, which are null if omitted.")
     refuses: Items[Refuses] = ()
     fails: Fails | None = None
     changes: Items[Change] = ()
-    gives: Value = Field(description="Its result; `calls` is the number of earlier calls.")
+    gives: Value = Field(description="The tool's result; `calls` is the number of earlier calls.")
     distractor: bool = key(False, "Not useful for the task; the agent should not call it.")
 
 
 class Approval(Part):
     """A call that a person must allow."""
 
-    asks: str = key("", "The question, with {argument} in it.")
+    asks: str = key("", "The question; may contain {argument} placeholders.")
     allows: Expression = key("True", "Whether the person allows it; may use the arguments and the world.")
     because: str = key("", "The person's reason for a refusal.")
 
@@ -184,7 +185,7 @@ class PlanStep(Part):
 
     call: Key | None = key(None, "A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    bind: Key | None = key(None, "The name of its result in later steps.", alias="as")
+    bind: Key | None = key(None, "The name of the result in later steps.", alias="as")
     each: str | None = key(
         None, "`x in EXPRESSION`: one call for each, all in one turn; the result is a list.", alias="for"
     )
@@ -194,9 +195,11 @@ class PlanStep(Part):
         alias="while",
     )
     condition: Expression | None = key(None, "Only if this holds.", alias="if")
-    otherwise: Items[PlanStep] = key((), "Steps to do when the call fails; without them it is retried.")
+    otherwise: Items[PlanStep] = key(
+        (), "Steps to take if the call fails; without them, the call is retried."
+    )
     together: Items[PlanStep] = key((), "Calls made in one turn.")
-    do: Items[PlanStep] = key((), "Steps to do for each item of `for`, one item after another.")
+    do: Items[PlanStep] = key((), "Steps to take for each item of `for`, one item after another.")
     unless: WantedCall | None = key(
         None, "The step is skipped if this call is in the history, because its effect is known."
     )
@@ -231,17 +234,19 @@ class CheckText(Part):
     """The expected state at the end. Anything not mentioned here must not have changed."""
 
     expect_calls: Items[WantedCall | Items[WantedCall]] = key(
-        (), "Calls that must succeed, in this order; those of an inner list in any order."
+        (), "Calls that must succeed, in this order; calls in an inner list may come in any order."
     )
-    never_called: Items[str] = key((), "Tools whose calls must not succeed, by name or pattern, `delete_*`.")
+    never_called: Items[str] = key(
+        (), "Tools whose calls must not succeed, by name or pattern, such as `delete_*`."
+    )
     changes: Items[Change] = key((), "Changes between the world at the start and at the end.")
     ignore: Items[Key] = key((), "Tables that may change.")
     cites: Items[Cited] = key((), "Values that the answer must cite.")
     avoids: Items[Value] = key((), "Values that the answer must not contain.")
-    at_most: dict[str, Count] = key(dict, "Maximum number of calls, by name of a tool or pattern.")
+    at_most: dict[str, Count] = key(dict, "Maximum number of calls, keyed by tool name or pattern.")
     python: str | None = key(
         None,
-        "A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as strings.",
+        "Your own check function, `module:attribute`; it takes a FinishedRun and returns problems as strings.",
         pattern=CALLABLE_PATTERN,
     )
 
@@ -251,11 +256,11 @@ class CheckText(Part):
             return self
         if not self.expect_calls:
             raise refused(
-                "expect_calls: expected one or more, or python: a run without a call has no evidence"
+                "expect_calls: expected one or more, or python, because a run without calls provides no evidence"
             )
         if not self.cites:
             raise refused(
-                "cites: expected one or more, or python: an answer that cites nothing could be anything"
+                "cites: expected one or more, or python, because an answer that cites nothing could be anything"
             )
         return self
 
@@ -273,13 +278,13 @@ class EvalText(Part):
 
     id: Id
     tier: Tier
-    capability: Id = Field(description="The ability it tests: single-call, data-flow, recovery, ...")
+    capability: Id = Field(description="The ability that it tests: single-call, data-flow, recovery, ...")
     title: str
-    source: str | None = key(None, "Its source, if it is not ours.")
+    source: str | None = key(None, "The eval's source, if it was not written for this suite.")
     proves: Items[str] = key((), "Ids of normative statements that it proves.")
-    vary: dict[Key, Varied] = key(dict, "Values that differ by seed, by name.")
+    vary: dict[Key, Varied] = key(dict, "Values that differ by seed, keyed by name.")
     world: dict[Key, TableText] = Field(default_factory=dict)
-    facts: dict[Key, Value] = key(dict, "Values of the world at its start, by name, for the check.")
+    facts: dict[Key, Value] = key(dict, "Values from the initial world, keyed by name, for the check.")
     tools: dict[Key, ToolText]
     prompt: str = key("", "The system prompt.")
     task: str

@@ -162,7 +162,7 @@ def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
 
 
 def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Return p values corrected by Holm's method, which keeps the family-wise error rate at that of a single test."""
+    """Return p values corrected by Holm's method, which keeps the family-wise error rate at a single test's rate."""
     found: dict[tuple[str, str], float] = {}
     largest = 0.0
     for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):

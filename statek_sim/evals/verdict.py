@@ -92,7 +92,7 @@ def _trajectory(calls: Sequence[Called]) -> Trajectory:
 
 
 def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object) -> None:
-    """Judge the run by one of `Trajectory`'s expectations; a failed expectation is a forbidden event."""
+    """Evaluate the run with one of `Trajectory`'s assertions; a failed assertion is a forbidden event."""
     try:
         expectation(*wanted)
     except AssertionError as error:
@@ -100,7 +100,7 @@ def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object
 
 
 def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
-    """Judge a group of calls, in any order but after `start`; return where the next group may start."""
+    """Evaluate a group of calls, in any order but after `start`; return where the next group may start."""
     free = dict(enumerate(done[start:], start))
     reached, named = start, []
     for expected in group:
@@ -220,7 +220,7 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
 
 
 def _judge_python(instance: Instance, record: Record, tally: _Tally) -> None:
-    """Judge the run by the check's Python function, for one point; a problem or an exception loses the point."""
+    """Evaluate the run with the check's Python function, for one point; a problem or an exception loses the point."""
     name = instance.scenario.check.python
     if name is None:
         return

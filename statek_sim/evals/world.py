@@ -82,7 +82,7 @@ class World:
         unknown = [key for key in arguments if key not in tool.parameters]
         if missing or unknown:
             wrong = f"misses {', '.join(missing)}" if missing else f"has no argument {', '.join(unknown)}"
-            raise ToolError(f"the call of {name} {wrong}")
+            raise ToolError(f"the call to {name} {wrong}")
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
         given = {**dict.fromkeys(tool.parameters), **arguments, "calls": count}
@@ -241,7 +241,7 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
         if found not in taken:
             taken.add(found)
             return found
-    raise Unanswerable(f"{name}: no unused value is left; use a wider range of values")
+    raise Unanswerable(f"{name}: no unused values left; use a wider range of values")
 
 
 class Approving:
@@ -278,12 +278,12 @@ class Approving:
         """Answer one of this gate's questions; raises `LookupError` for any other."""
         if question.text not in self._about:
             raise LookupError(
-                f"no entry of `approvals` asks {question.text!r}; in an eval, the person answers only those questions"
+                f"no entry in `approvals` asks {question.text!r}; in an eval, the person answers only those questions"
             )
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:
-        """Return the person's reply about a call, logging a refusal. A call that needs no approval is allowed."""
+        """Return the person's reply about a call, logging a refusal. Calls that need no approval are allowed."""
         approval = self._approvals.get(tool)
         if approval is None:
             return PersonSaid("answered", "yes")

@@ -108,7 +108,7 @@ class McpServerDied(McpFailure):
 
 
 class McpServerGone(McpFailure):
-    """The server cannot be started or reached, or it died more often than `Bounds.restarts` allows."""
+    """The server cannot be started or reached, or it died more times than `Bounds.restarts` allows."""
 
 
 class McpTimedOut(McpFailure):
@@ -216,12 +216,12 @@ class Bounds:
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
-                    f"MCP server bounds: {name} is {getattr(self, name)!r}, expected a number of seconds above 0"
+                    f"MCP server bounds: {name} is {getattr(self, name)!r}; expected a number of seconds above 0"
                 )
         for name, least in (("pages", 1), ("text", 1), ("restarts", 0)):
             if not getattr(self, name) >= least:
                 raise BadInput(
-                    f"MCP server bounds: {name} is {getattr(self, name)!r}, expected {least} or more"
+                    f"MCP server bounds: {name} is {getattr(self, name)!r}; expected {least} or more"
                 )
 
 

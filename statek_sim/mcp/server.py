@@ -49,7 +49,7 @@ class McpServer:
         self.resources = resources_by_uri(resources, f"MCP server {name!r}")
         self.prompts = prompts_by_name(prompts, f"MCP server {name!r}")
         if page is not None and page < 1:
-            raise BadInput(f"MCP server {name!r}: page size is {page}, expected 1 or more")
+            raise BadInput(f"MCP server {name!r}: the page size must be 1 or more, got {page}")
         self.page = page
         self.faults = Faults(faults)
         self.faults.check_names(self.tools)

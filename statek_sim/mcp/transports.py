@@ -265,7 +265,7 @@ async def _standard_input() -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=LONGEST_MESSAGE)
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        # A file or /dev/null cannot be awaited, and can be read at once.
+        # A file or /dev/null cannot be awaited, but can be read immediately.
         reader.feed_data(sys.stdin.buffer.read())
         reader.feed_eof()
         return reader

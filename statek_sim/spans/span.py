@@ -93,7 +93,7 @@ class Job:
 
     @property
     def left(self) -> Iterator[Span]:
-        """The spans not returned yet, innermost first; only the job's unit of work may have an end."""
+        """The spans that were not returned yet, innermost first; of these, only the unit of work may have ended."""
         inner = (*self.tools, *self.people.values(), self.chat, self.step, self.root)
         return (span for span in inner if span is not None)
 

@@ -30,7 +30,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
         try:
             found += task_facts(events, run=run, group=group or path.stem, cost=cost)
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise BadInput(f"{run}: an event of this trace has a value of the wrong type: {error}") from None
+            raise BadInput(f"{run}: an event in this trace has a value of the wrong type: {error}") from None
     return found
 
 
@@ -39,7 +39,7 @@ def _text(path: Path) -> str:
     try:
         return text_of(path)
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise BadInput(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
@@ -53,21 +53,21 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"{place}: not a line of a trace: {error}") from None
+            raise BadInput(f"{place}: not a trace line: {error}") from None
         if not isinstance(record, dict):
-            raise BadInput(f"{place}: expected an object as a line of a trace, got {type(record).__name__}")
+            raise BadInput(f"{place}: expected a JSON object as a trace line, got {type(record).__name__}")
         if "trace" in record and "event" not in record:
             if events is not None:
                 yield f"{path.as_posix()}#{count}", events
             events, count = [], count + 1
             continue
         if events is None:
-            raise BadInput(f"{place}: expected the header of a trace, as `statek-sim trace` prints it")
+            raise BadInput(f"{place}: expected a trace header, as printed by `statek-sim trace`")
         try:
             events.append(event_of(record))
         except (KeyError, TypeError) as error:
             # Unknown event, or wrong members.
-            raise BadInput(f"{place}: not an event of a trace: {error}") from None
+            raise BadInput(f"{place}: not a trace event: {error}") from None
     if events is None:
-        raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
+        raise BadInput(f"{path}: the file is empty; expected a trace, as printed by `statek-sim trace`")
     yield f"{path.as_posix()}#{count}", events

@@ -223,7 +223,7 @@ def _cost(measure: Measure, bands: Bands) -> Finding:
     if value is None:
         return _NOTHING
     if worth is None:
-        return Finding(Status.UNKNOWN, "the value of a task is not given")
+        return Finding(Status.UNKNOWN, "no value per task is given")
     limit = float(worth)
     beyond = value > limit
     over = limit if beyond else bands.cost_warn * limit

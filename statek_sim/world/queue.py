@@ -35,7 +35,7 @@ class StoredObject:
     __slots__ = ()
     """Subclasses have a slot `_written`."""
     _written: dict[str, tuple[Any, ...]]
-    """Values written by agent code, by name, each in a tuple; an empty tuple marks a member that agent code deleted."""
+    """Values written by agent code, keyed by name, each in a tuple; an empty tuple marks a deleted member."""
     STORED: ClassVar[frozenset[str]] = frozenset()
     """The members that the real package stores; all others are properties."""
 

@@ -206,7 +206,7 @@ def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WorldTools(Mapping[str, Callable[..., Any]]):
-    """Every built-in tool by name, along with the runtime's own `extra` tools.
+    """All built-in tools, keyed by name, along with the runtime's own `extra` tools.
 
     All tools in a group are created the first time one of them is accessed.
     """

@@ -171,11 +171,11 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
         BadInput, match=r"^level 'fast' is listed twice; expected a different name for each level$"
     ):
         Ladder(levels=(FAST, FAST))
-    with pytest.raises(BadInput, match=r"^level 'fast': attempts is 0, expected 1 or more$"):
+    with pytest.raises(BadInput, match=r"^level 'fast': attempts must be 1 or more, got 0$"):
         Ladder(levels=(replace(FAST, attempts=0),))
     with pytest.raises(BadInput, match=r"^level 'person': only the last level can be a person$"):
         Ladder(levels=(PERSON, FAST))
-    with pytest.raises(BadInput, match=r"^backoff is 90 s, expected 0 to longest, 60 s$"):
+    with pytest.raises(BadInput, match=r"^backoff is 90 s; expected 0 to `longest`, 60 s$"):
         Ladder(levels=(FAST,), backoff=90)
 
 
@@ -189,16 +189,16 @@ TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
 @table_test(
     ("make", "problem"),
     [
-        (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': carry is 'bset', expected nothing, reason, best"),
-        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1, expected a number above 0, or None"),
-        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan, expected a number above 0"),
-        (lambda: Price(per_million=Decimal(-1)), r"^price is -1 USD per million tokens, expected a Decimal"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), r"^level 'fast': attempts is 1.5, expected 1 or"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), r"^level 'fast': attempts is inf, expected 1 or"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), r"^level 'fast': attempts is 'yes', expected 1 or"),
-        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes', expected a number above 0"),
-        (lambda: Ladder(levels=(FAST,), backoff=YES), r"^backoff is 'yes' s, expected a number$"),
-        (lambda: Price(per_million=HALF), r"^price is 1.5 USD per million tokens, expected a Decimal"),
+        (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': unknown carry 'bset'; expected nothing, reason, best"),
+        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1; expected a number above 0, or None"),
+        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan; expected a number above 0"),
+        (lambda: Price(per_million=Decimal(-1)), r"^the price per million tokens must be a non-negative Decimal"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), r"'fast': attempts must be 1 or more, got 1.5"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), r"'fast': attempts must be 1 or more, got inf"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), r"'fast': attempts must be 1 or more, got 'yes'"),
+        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes'; expected a number above 0"),
+        (lambda: Ladder(levels=(FAST,), backoff=YES), r"^backoff must be a number of seconds, got 'yes'$"),
+        (lambda: Price(per_million=HALF), r"^the price per million tokens must be a non-negative Decimal"),
     ],
     ids=["carry", "seconds", "nan", "price", "attempts", "endless", "text", "when", "backoff", "float"],
 )  # fmt: skip

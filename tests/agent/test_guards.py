@@ -771,7 +771,7 @@ def test_an_answer_of_a_judge_that_cannot_be_read_is_paid_for() -> None:
 def test_a_bound_of_the_cost_that_nobody_can_hold_is_told() -> None:
     guards = GuardSet([budget(cost=1.0)])
     priced = Budget(prices=Prices(prompt=Decimal(1), completion=Decimal(2)))
-    why = "budget: did not answer (the guard raised LookupError: its cost is unknown; give the run's budget prices)"
+    why = "budget: did not answer (the guard raised LookupError: its cost is unknown; set prices in the run's budget)"
     for spending, stop, detail in ((Budget(), "blocked", why), (priced, "final", None)):
         llm = ScriptedLLM([says("Hello.")])
         run = AgentHarness(llm, parts=Parts(guards=(in_loop(guards),)), budget=spending).run("Hi")

@@ -56,7 +56,7 @@ def test_a_step_that_names_no_tool_is_refused(steps: Any, said: str) -> None:
 
 
 def test_an_api_that_nobody_knows_is_told_with_the_known_ones() -> None:
-    with pytest.raises(BadInput, match=r"^api is 'GEMINI', expected one of .*CLAUDE.*VERTEXAI"):
+    with pytest.raises(BadInput, match=r"^unknown api 'GEMINI'; expected one of .*CLAUDE.*VERTEXAI"):
         AgentHarness(tools=[get_weather], api="GEMINI")
 
 

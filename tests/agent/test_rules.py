@@ -123,9 +123,9 @@ def test_a_plan_that_can_never_be_done_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"order": "sideways"}, "steps: order is 'sideways', expected ordered or any"),
-        ({"helpers": "look"}, "steps: helpers is 'look', expected a list"),
-        ({"steps": (Step(tool="a", times=1.5),)}, "step 'a': times is 1.5, expected 1 or more"),  # type: ignore[arg-type]
+        ({"order": "sideways"}, "steps: unknown order 'sideways'; expected ordered or any"),
+        ({"helpers": "look"}, "steps: helpers must be a list, got 'look'"),
+        ({"steps": (Step(tool="a", times=1.5),)}, "step 'a': times must be 1 or more, got 1.5"),  # type: ignore[arg-type]
     ],
 )
 def test_a_plan_that_means_nothing_is_refused(wrong: dict[str, Any], problem: str) -> None:
@@ -213,7 +213,7 @@ def test_money_is_counted_exactly() -> None:
 @table_test("name", ["tokens", "seconds", "steps", "answer_tokens"])
 def test_an_amount_that_is_none_is_no_budget(name: str, amount: Any) -> None:
     with pytest.raises(
-        BadInput, match=rf"^budget: {name} is {amount!r}, expected 0 or a positive finite number$"
+        BadInput, match=rf"^budget: {name} must be a non-negative finite number, got {amount!r}$"
     ):
         Budget(**{name: amount})
 

@@ -216,7 +216,7 @@ def weather(city: str, context: ToolContext, days: int = 1) -> str:
             r"its schema has ctiy, which weather\(city, days\) .* Did you mean 'city'\?",
         ),
         (_declared("city", "context"), weather, r"its schema has context, which "),
-        (_declared("days"), weather, r"weather needs city, which its schema does not have; .* \(days\)"),
+        (_declared("days"), weather, r"weather requires city, which its schema lacks; .* \(days\)"),
         (_declared("x"), len, r"its schema has x, which len\(\) does not take"),
     ],
 )

@@ -188,7 +188,7 @@ def test_the_counterexample_is_the_smallest_and_reads_as_a_sentence() -> None:
         ContractViolation,
         match=r"^the compactor gives up although there is room: for \[system, task, text, text\] with 54 "
         r"tokens allowed, "
-        r"it raised an overflow, and the system prompt, the task, pinned facts and the message to answer take 41 "
+        r"it raised an overflow, but the system prompt, the task, pinned facts and the message to answer take 41 "
         r"tokens$",
     ):
         check_compaction(giving_up)
@@ -222,7 +222,7 @@ def test_an_overflow_of_ones_own_may_be_named() -> None:
 
 
 def test_histories_of_no_unit_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^histories have up to 0 units, expected 1 or more$"):
+    with pytest.raises(BadInput, match=r"^expected `most` to be 1 or more units, got 0$"):
         check_compaction(ours(), most=0)
 
 

@@ -182,16 +182,19 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
 @table_test(
     ("wrong", "message"),
     [
-        ({"budget": 0}, r"context: budget is 0, expected 1 token or more"),
+        ({"budget": 0}, r"context: budget must be at least 1 token, got 0"),
         (
             {"budget": 10, "reserve": 10},
-            r"context: reserve is 10, expected at least 0 and less than the budget, 10",
+            r"context: reserve is 10; expected at least 0 and less than the budget, 10",
         ),
-        ({"keep": -1}, r"context: keep is -1, expected 0 turns or more"),
-        ({"target": 9000}, r"context: target is 9000, expected 1 to 7168, the budget minus the reserve"),
-        ({"steps": ()}, r"context: steps is empty, expected at least one"),
-        ({"pinned": "the price"}, r"context: pinned is 'the price', expected a list"),
-        ({"pinned": (" ",)}, r"context: a pinned fact is empty, expected a string to search for"),
+        ({"keep": -1}, r"context: keep must be 0 or more turns, got -1"),
+        (
+            {"target": 9000},
+            r"context: target is 9000; expected 1 to 7168, the budget minus the reserve",
+        ),
+        ({"steps": ()}, r"context: steps must not be empty"),
+        ({"pinned": "the price"}, r"context: pinned must be a list, got 'the price'"),
+        ({"pinned": (" ",)}, r"context: a pinned fact is empty; expected a string to search for"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(wrong: Mapping[str, object], message: str) -> None:
@@ -201,7 +204,7 @@ def test_settings_that_contradict_each_other_are_refused(wrong: Mapping[str, obj
 
 def test_a_step_that_is_not_there_is_refused() -> None:
     with pytest.raises(
-        BadInput, match=r"^context: unknown step 'forget', expected clear, summarise, drop, cut"
+        BadInput, match=r"^context: unknown step 'forget'; expected clear, summarise, drop, cut"
     ):
         ContextManager(ContextSettings(steps=("forget",)), count)  # type: ignore[arg-type]
 

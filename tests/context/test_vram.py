@@ -56,13 +56,13 @@ def test_a_model_that_compresses_its_cache_is_refused() -> None:
 def test_a_configuration_without_a_number_is_told_by_its_name() -> None:
     for value in (None, "x", 0, True):
         with pytest.raises(
-            BadInput, match=rf"^c.json: num_hidden_layers is {value!r}, expected a whole number"
+            BadInput, match=rf"^c.json: num_hidden_layers must be a positive integer, got {value!r}"
         ):
             model_of_config({**LLAMA, "num_hidden_layers": value}, "m", "c.json")
 
 
 def test_an_unknown_type_of_cache_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^unknown cache type 'q8', expected f32, .*Did you mean 'q8_0'"):
+    with pytest.raises(BadInput, match=r"^unknown cache type 'q8'; expected f32, .*Did you mean 'q8_0'"):
         llama().bytes_per_token("q8")
 
 
@@ -80,7 +80,7 @@ def test_all_cards_are_read_and_what_is_used_on_them() -> None:
 def test_a_line_that_is_no_card_is_told() -> None:
     with pytest.raises(BadInput, match=r"^nvidia-smi: '0, GB10, \[N/A\], \[N/A\], \[N/A\]': expected index"):
         cards(lambda: "0, GB10, [N/A], [N/A], [N/A]\n")
-    with pytest.raises(BadInput, match=r"^nvidia-smi lists no card; give the free memory with --free MIB$"):
+    with pytest.raises(BadInput, match=r"^nvidia-smi lists no cards; give the free memory with --free MIB$"):
         cards(lambda: "\n")
 
 

@@ -163,6 +163,6 @@ def test_a_person_answers_only_the_questions_of_approvals() -> None:
     (scenario, *_) = (one for one in SUITE if one.capability == "approval")
     person = scenario.instance(0).approving()
     assert person is not None
-    message = r"^no entry of `approvals` asks 'Why\?'; in an eval, the person answers only those questions$"
+    message = r"^no entry in `approvals` asks 'Why\?'; in an eval, the person answers only those questions$"
     with pytest.raises(LookupError, match=message):
         person.person(Question(token="q-1", job="main", tool="ask_person", text="Why?"))

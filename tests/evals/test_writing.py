@@ -118,7 +118,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not defined there. Did you mean 'rows_of'?"),
         ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected at least two values"),
         ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is also used in vary; expected unique names"),
-        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be anything"),
+        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python, because an answer that cites nothing could be anything"),
         ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected at least 2 scripts that must fail"),
         ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
         ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is not a condition. Did you mean '$regex'?"),
@@ -145,7 +145,7 @@ def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
     )
     (told,) = problems_of(tmp_path, text)
     assert told.startswith(
-        "mine.yaml:2: eval 'one': its world cannot be created: rows_of/0/3/name: no unused value is left"
+        "mine.yaml:2: eval 'one': its world cannot be created: rows_of/0/3/name: no unused values left"
     )
 
 

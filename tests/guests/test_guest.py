@@ -340,7 +340,7 @@ def test_the_record_of_a_server_is_a_task_too() -> None:
     assert report.everything.findings["tool_error_rate"].why == (
         "not measured: a server sees tool results, but not whether they are errors"
     )
-    assert report.everything.findings["cost_per_task"].why == "the value of a task is not given"
+    assert report.everything.findings["cost_per_task"].why == "no value per task is given"
 
 
 def test_the_record_of_a_server_without_a_price_has_no_cost() -> None:

@@ -129,7 +129,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
         (["json:nothing"], "module 'json' has no 'nothing'"),
         (["nowhere:TOOLS"], "'nowhere:TOOLS' cannot be imported"),
         (["sys:path"], "contains '"),
-        (["tests.mcp.serving:TOOLS", "--page", "0"], "page size is 0, expected 1 or more"),
+        (["tests.mcp.serving:TOOLS", "--page", "0"], "the page size must be 1 or more, got 0"),
         (
             ["tests.mcp.serving:TOOLS", "--listed", "edti"],
             "has no tool 'edti'; it has: search, edit, wait. Did you",

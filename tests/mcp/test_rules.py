@@ -265,7 +265,7 @@ def test_a_server_has_a_name_that_can_stand_before_a_tools(name: str) -> None:
 
 @table_test("bounds", [{"call": 0}, {"connect": -1}, {"pages": 0}, {"text": 0}, {"restarts": -1}])
 def test_bounds_that_are_none_are_refused(bounds: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match=r"^MCP server bounds: \w+ is -?\d, expected"):
+    with pytest.raises(BadInput, match=r"^MCP server bounds: \w+ is -?\d; expected"):
         Bounds(**bounds)
 
 

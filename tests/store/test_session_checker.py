@@ -74,7 +74,7 @@ def test_a_store_that_forgets_is_found_with_the_smallest_example() -> None:
     with pytest.raises(
         ContractViolation,
         match=r"^the next process does not find the saved state: save\('s', \{'n': 1\}\), then in another process "
-        r"load\('s'\) gave None$",
+        r"load\('s'\) returned None$",
     ):
         check_checkpoint_store(lambda folder: Forgetful())  # type: ignore[arg-type,return-value]
 

@@ -429,24 +429,24 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        ("", "a.jsonl", "a.jsonl: expected a trace, as `statek-sim trace` prints it; it is empty"),
-        ("{", "a.jsonl", "a.jsonl:1: not a line of a trace: "),
-        ("[]", "a.jsonl", "a.jsonl:1: expected an object as a line of a trace, got list"),
-        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: expected the header of a trace"),
+        ("", "a.jsonl", "a.jsonl: the file is empty; expected a trace, as printed by `statek-sim trace`"),
+        ("{", "a.jsonl", "a.jsonl:1: not a trace line: "),
+        ("[]", "a.jsonl", "a.jsonl:1: expected a JSON object as a trace line, got list"),
+        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: expected a trace header"),
         (
             '{"trace": 1}\n{"event": "Nothing"}',
             "a.jsonl",
-            "a.jsonl:2: not an event of a trace: 'Nothing'",
+            "a.jsonl:2: not a trace event: 'Nothing'",
         ),
         (
             '{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}',
             "a.jsonl",
-            "a.jsonl:2: not an event of a trace: StepStarted.__init__() got an unexpected keyword argument 'jobs'",
+            "a.jsonl:2: not a trace event: StepStarted.__init__() got an unexpected keyword argument 'jobs'",
         ),
         (
             '{"trace": 1}\n{"event": ["StepStarted"]}',
             "a.jsonl",
-            "a.jsonl:2: not an event of a trace: ",
+            "a.jsonl:2: not a trace event: ",
         ),
         ('{"trace": 1}', "a.jsonl", "no task in these files"),
     ],

@@ -99,7 +99,7 @@ def test_what_may_be_a_number_or_a_text_is_refused_where_no_tool_is_listed() -> 
     text = "<tool_call><function=f><parameter=count>42</parameter></function></tool_call>"
     result = rescue(text, None)
     assert result.calls == ()
-    assert result.refused[0].why == "cannot tell whether '42' is a string: no tool's schema was given"
+    assert result.refused[0].why == "cannot tell whether '42' is a string: no tool schema was given"
     for kind, value in (("integer", 42), ("string", "42")):
         schema: dict[str, JSON] = {"type": "object", "properties": {"count": {"type": kind}}}
         assert rescue(text, {"f": schema}).calls[0].arguments == {"count": value}

@@ -82,7 +82,7 @@ def test_a_run_that_is_as_expected_has_no_mismatch(tmp_path: Path, expect: str) 
         ("within: {turns: 2}", "jobs.main.within: the run took 3 turns, expected at most 2:"),
         (
             "answer_quotes_results: degrees|It",
-            "jobs.main.answer_quotes_results: the answer says 'It', which no tool returned: 'It is 9.'",
+            "jobs.main.answer_quotes_results: the answer contains 'It', which no tool returned: 'It is 9.'",
         ),
     ],
 )  # fmt: skip

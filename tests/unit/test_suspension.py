@@ -418,8 +418,8 @@ def test_a_worker_restarted_while_alive_loses_its_tools_too() -> None:
 # -- runs with an end in time ------------------------------------------------------------------------------------------
 
 STOPPED = re.escape(
-    "the run was to end at virtual second 3, where a job awaits an async tool and no run can stop; let it run on, and "
-    "look at that second from an action: at(3, ...)"
+    "the run cannot end at virtual second 3, because a job is awaiting an async tool; let the run continue, and "
+    "inspect that second from an action: at(3, ...)"
 )
 
 

@@ -44,12 +44,15 @@ def test_a_script_may_be_for_everybody_or_name_a_job() -> None:
 
 
 def test_a_script_by_role_and_for_everybody_at_once_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^pass one script or one per role, not both$"):
+    with pytest.raises(BadInput, match=r"^pass either a single script or one script per role, not both$"):
         ScriptableLLM().script([code("exit(1)")], worker=[code("exit(1)")])
 
 
 def test_an_empty_script_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a script needs replies: script\(worker=\[\.\.\.\]\) gives them"):
+    with pytest.raises(
+        BadInput,
+        match=r"^a script needs replies; to set them by agent role, call script\(worker=\[\.\.\.\]\)$",
+    ):
         ScriptableLLM().script()
 
 

@@ -463,7 +463,7 @@ def test_an_answer_may_only_quote_what_a_tool_returned() -> None:
     SPENT.answer_quotes_results()
     SPENT.answer_quotes_results(r"\d+ degrees")
     made_up = replace(SPENT, answer="It has 11 degrees.")
-    with pytest.raises(AssertionError, match="the answer says '11', which no tool returned"):
+    with pytest.raises(AssertionError, match="the answer contains '11', which no tool returned"):
         made_up.answer_quotes_results()
 
 

@@ -157,7 +157,7 @@ def _overwritten(place: _Place) -> str | None:
     except Exception:  # noqa: BLE001  # the store must reject one of the two
         return None
     return (
-        "worker A saved 1, worker B loaded it and saved 2, then A saved on top of 1 and was not refused: "
+        "worker A saved 1, worker B loaded it and saved 2, then A saved over 1 and was not rejected: "
         f"load('s') returns {other.load('s')!r}"
     )
 
@@ -174,9 +174,7 @@ def _torn(place: _Place) -> str | None:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2])
         if place.loaded() is None:
-            return (
-                f"{path.name} was truncated by half, and load('s') returned None: the work would start again"
-            )
+            return f"{path.name} was truncated to half its size, and load('s') returned None: the work would start over"
         path.write_bytes(content)
     return None
 

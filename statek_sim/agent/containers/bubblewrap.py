@@ -58,7 +58,7 @@ class Bubblewrap:
         if found is None:
             raise ContainerFailed(f"{command!r} is not installed; on Debian: apt-get install bubblewrap")
         if not sys.platform.startswith("linux"):
-            raise ContainerFailed("bubblewrap works on Linux only")
+            raise ContainerFailed("bubblewrap requires Linux")
         self._command = found
         self._visible = tuple(visible)
         self._place = cgroup_place() if groups else None

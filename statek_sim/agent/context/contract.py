@@ -65,7 +65,7 @@ def check_compaction(
     result.
     """
     if most < 1:
-        raise BadInput(f"histories have up to {most} units, expected 1 or more")
+        raise BadInput(f"expected `most` to be 1 or more units, got {most}")
     tried = 0
     for words, history in _histories(most, wire):
         for share in _SHARES:
@@ -139,7 +139,7 @@ def _given_up(history: list[Message], limits: Limits) -> _Wrong | None:
     if wire_faults(must, limits.wire) or limits.count(must) > limits.budget:
         return None
     needed = f"the system prompt, the task, pinned facts and the message to answer take {limits.count(must)} tokens"
-    return "gives up although there is room", f"it raised an overflow, and {needed}"
+    return "gives up although there is room", f"it raised an overflow, but {needed}"
 
 
 def _torn(made: list[Message], limits: Limits) -> _Wrong | None:

@@ -58,24 +58,24 @@ class ContextSettings:
         """Raise `BadInput` for invalid or contradictory numbers."""
         for name in ("budget", "max_summary"):
             if getattr(self, name) < 1:
-                raise BadInput(f"context: {name} is {getattr(self, name)}, expected 1 token or more")
+                raise BadInput(f"context: {name} must be at least 1 token, got {getattr(self, name)}")
         if not 0 <= self.reserve < self.budget:
             raise BadInput(
-                f"context: reserve is {self.reserve}, expected at least 0 and less than the budget, {self.budget}"
+                f"context: reserve is {self.reserve}; expected at least 0 and less than the budget, {self.budget}"
             )
         if self.keep < 0:
-            raise BadInput(f"context: keep is {self.keep}, expected 0 turns or more")
+            raise BadInput(f"context: keep must be 0 or more turns, got {self.keep}")
         if self.target is not None and not 0 < self.target <= self.room:
             raise BadInput(
-                f"context: target is {self.target}, expected 1 to {self.room}, the budget minus the reserve"
+                f"context: target is {self.target}; expected 1 to {self.room}, the budget minus the reserve"
             )
         if self.steps == ():
-            raise BadInput("context: steps is empty, expected at least one")
+            raise BadInput("context: steps must not be empty")
         for name in ("pinned", "steps"):
             if isinstance(getattr(self, name), str):
-                raise BadInput(f"context: {name} is {getattr(self, name)!r}, expected a list")
+                raise BadInput(f"context: {name} must be a list, got {getattr(self, name)!r}")
         if not all(fact.strip() for fact in self.pinned):
-            raise BadInput("context: a pinned fact is empty, expected a string to search for")
+            raise BadInput("context: a pinned fact is empty; expected a string to search for")
 
     @property
     def room(self) -> int:
@@ -194,7 +194,7 @@ def _steps(settings: ContextSettings) -> tuple[Step, ...]:
         elif name in STEPS:
             found.append(STEPS[name])
         else:
-            raise BadInput(f"context: unknown step {name!r}, expected {', '.join(STEPS)} or a callable")
+            raise BadInput(f"context: unknown step {name!r}; expected {', '.join(STEPS)} or a callable")
     return tuple(found)
 
 

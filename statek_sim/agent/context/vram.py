@@ -59,7 +59,7 @@ class Model:
     def bytes_per_token(self, kv: str = "f16") -> Fraction:
         """Return the cache size per token in bytes; raises `BadInput` for an unknown cache type."""
         if kv not in KV_TYPES:
-            problem = f"unknown cache type {kv!r}, expected {', '.join(KV_TYPES)}."
+            problem = f"unknown cache type {kv!r}; expected {', '.join(KV_TYPES)}."
             raise BadInput((problem + suggestion(kv, KV_TYPES)).removesuffix("."))
         return KV_TYPES[kv] * self.layers * self.numbers
 
@@ -107,7 +107,7 @@ def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model
         value = fields.get(key)
         value = default if value is None else value
         if type(value) is not int or value < 1:
-            raise BadInput(f"{source}: {key} is {value!r}, expected a whole number above 0")
+            raise BadInput(f"{source}: {key} must be a positive integer, got {value!r}")
         return value
 
     heads = number("num_attention_heads")
@@ -196,7 +196,7 @@ def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
     """Return all cards; raises `BadInput` for an invalid line, or if there are no cards."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:
-        raise BadInput("nvidia-smi lists no card; give the free memory with --free MIB")
+        raise BadInput("nvidia-smi lists no cards; give the free memory with --free MIB")
     return found
 
 

@@ -34,11 +34,11 @@ class WireRule(StrEnum):
     ROLE = "an unknown role"
     ARGUMENTS = "arguments that are not an object"
     LATE_SYSTEM = "a system message that is left out"
-    NOT_USER_FIRST = "it does not begin with the user"
-    NOTHING = "nothing is said"
-    ENDS_WITH_MODEL = "it ends with the model"
-    CALL_AFTER_MODEL = "a call after a text from the model"
-    NOT_ALTERNATING = "roles do not alternate"
+    NOT_USER_FIRST = "a first message that is not the user's"
+    NOTHING = "no messages besides system messages"
+    ENDS_WITH_MODEL = "a last message that is the model's"
+    CALL_AFTER_MODEL = "a call after a message from the model"
+    NOT_ALTERNATING = "roles that do not alternate"
 
 
 @dataclass(frozen=True, slots=True)

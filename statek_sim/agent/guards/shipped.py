@@ -528,7 +528,7 @@ def budget(
                 continue
             spent = getattr(subject.spent, name)
             if spent is None:
-                raise LookupError(f"its {name} is unknown; give the run's budget prices")
+                raise LookupError(f"its {name} is unknown; set prices in the run's budget")
             held = reserve if name == "tokens" else 0
             if spent + held > limit or spent >= limit:
                 reserved = f" and {held:,} reserved" if held else ""

@@ -96,7 +96,7 @@ class CallParser:
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
-            raise Broken(end, "the arguments are not closed", cut=end >= len(self.text))
+            raise Broken(end, "the arguments are unterminated", cut=end >= len(self.text))
         return value, end, repairs
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:

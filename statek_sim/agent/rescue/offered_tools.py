@@ -162,10 +162,10 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
         match value:
             case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
                 shown = value.text.strip()[:24]
-                raise Unclear(f"cannot tell whether {shown!r} is a string: no tool's schema was given")
+                raise Unclear(f"cannot tell whether {shown!r} is a string: no tool schema was given")
             case TypedText(kind=kind, text=text) if kind != "text" and _has_two_spellings(text):
                 raise Unclear(
-                    f"cannot tell whether {text[:24]!r} is meant literally: no tool's schema was given"
+                    f"cannot tell whether {text[:24]!r} is meant literally: no tool schema was given"
                 )
 
 

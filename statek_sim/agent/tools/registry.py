@@ -345,7 +345,7 @@ def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
 
 def _of_one(tool: Tool) -> Iterator[Complaint]:
     if not _SENDABLE.fullmatch(tool.name):
-        reason = "providers refuse it: expected 1 to 64 letters, digits, '_' or '-'"
+        reason = "providers reject it: expected 1 to 64 letters, digits, '_' or '-'"
         yield Complaint(tool=tool.name, rule="name", reason=reason)
     elif tool.server is None and not _SNAKE.fullmatch(
         tool.name

@@ -261,8 +261,8 @@ def _check_takes(name: str, schema: Mapping[str, JSON], function: ToolFunction) 
         )
     if missing and _COMPOSED.isdisjoint(schema):
         raise BadTool(
-            f"tool {name!r}: {wrote} needs {', '.join(missing)}, which its schema does not have; expected it among "
-            f"the properties ({', '.join(declared) or 'none'}), or with a default"
+            f"tool {name!r}: {wrote} requires {', '.join(missing)}, which its schema lacks; add it to "
+            f"the properties ({', '.join(declared) or 'none'}), or give it a default"
         )
 
 
