@@ -44,7 +44,7 @@ from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
-from statek_sim.shim import job_times
+from statek_sim.shim import job_times, request_data
 from statek_sim.shim.chat_history import ChatHistoryItem, chat_history
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import (
@@ -302,6 +302,8 @@ class AppJob(Job):
             return False
         return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
 
+    get_next_request = request_data.get_next_request
+    get_request_data = request_data.get_request_data
     get_response_times = job_times.get_response_times
     get_llm_response_times = job_times.get_llm_response_times
     get_llm_initial_step_size = job_times.get_llm_initial_step_size

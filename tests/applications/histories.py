@@ -6,7 +6,10 @@ import pytest
 from statek import FinalCheck, complete_sub_task, create_new_job, get_current_job, subtask, tool
 from statek.agents import DialogAgent, SupervisedAgent
 from statek.chat_history import ChatRole
+from statek.locale import resolve_locale
 from statek.prompt_config import make_system_prompt
+from statek.system import panic
+from statek.task_difficulty import TaskDifficulty
 
 from statek_sim import text, tool_call
 
@@ -121,6 +124,9 @@ def test_subtasks_and_notifications(statek_app, facts):
     [
         "job.get_chat_history",
         "[*job.get_chat_history()]",
+        "job.get_next_request()",
+        "job.get_request_data(0)",
+        "job.get_next_request",
         "for one in job.get_chat_history():\n    print(one)",
     ],
 )
@@ -133,3 +139,49 @@ def test_agent_code_cannot_read_them(statek_app, facts, code):
     statek_app.run()
     statek_app.create_job(agent, shared_vars={"job": other})
     statek_app.run()
+
+
+def request(data):
+    shown = [[str(one.role), one.content, _calls(one.tool_calls)] for one in data["chat_history"]]
+    tools = [function.__name__ for function in data["available_tools"]]
+    metadata = {name: str(value) for name, value in data["metadata"].items()}
+    style = str(data.get("chat_style", "(none)"))
+    return {
+        **data,
+        "chat_history": shown,
+        "available_tools": tools,
+        "metadata": metadata,
+        "chat_style": style,
+    }
+
+
+@pytest.mark.parametrize("style", ["MD_DIALOG", "DIRECT"])
+def test_requests_of_a_dialog(statek_app, facts, style):
+    agent = dialog(CHAT_STYLE=style, TEMPERATURE="0.5")
+    agent.update_warmup_def(WARMUP)
+    statek_app.script(desk=[tool_call("look_up", {"name": "ann"}), text("Found her."), text("Bye.")])
+    job = create_new_job(agent, locale=resolve_locale("PL-PL"))
+    job.push_user_message("Who?")
+    facts["first"] = request(job.get_next_request())
+    statek_app.at(5, lambda: job.push_user_message("And?"))
+    statek_app.run()
+    facts["next"] = request(job.get_next_request())
+    for turn in (-1, 0, 1, 2, 3):
+        facts.attempt(f"turn {turn}", lambda turn=turn: request(job.get_request_data(turn)))
+
+
+def test_requests_of_two_difficulties(statek_app, facts):
+    prompt = make_system_prompt("You work.\n--- H: Hard ---\nThink.")
+    agent = SupervisedAgent(
+        role="desk",
+        _system_prompt=prompt,
+        _tools=[look_up, look_up, panic],
+        _metadata={"MODEL": "LM:a/b,H:c/d"},
+    )
+    statek_app.script(desk=["print(1)", "panic()", "exit(2)"])
+    job = create_new_job(agent)
+    statek_app.run()
+    for level in (None, *TaskDifficulty.values()):
+        facts.attempt(f"next {level}", lambda level=level: request(job.get_next_request(level)))
+    for turn in range(3):
+        facts.attempt(f"turn {turn}", lambda turn=turn: request(job.get_request_data(turn)))
