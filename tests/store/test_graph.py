@@ -204,7 +204,7 @@ def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> No
         ({"root": '{"k":"root","v":{"a":{"$":"a","v":"agent:x"}}}'}, "the store refers to 'agent:x'"),
         (
             {"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}', "e1": '{"k":"g:builtins:open","v":{}}'},
-            "the store has an object of class 'builtins:open', whose objects cannot be stored",
+            "the store contains an object of class 'builtins:open', whose objects cannot be stored",
         ),
     ],
 )  # fmt: skip

@@ -149,7 +149,7 @@ def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
 
 def test_a_folder_is_no_preset(tmp_path: Path) -> None:
     with pytest.raises(
-        BadSetting, match=r"expected a file of KEY=VALUE lines, but this is not a regular file$"
+        BadSetting, match=r"not a regular file; expected a file with KEY=VALUE lines$"
     ):
         load_preset(tmp_path)
 
