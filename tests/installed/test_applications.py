@@ -75,9 +75,9 @@ def test_a_total_is_kept(statek_app):
 """
 LOST = (
     "`total` was lost: Counter cannot be stored by dbzero; `last` was lost: STATEK writes it after `total`, which "
-    "dbzero refused, so it was never written; `text` was changed: dbzero truncates strings at the first NUL; `big` was "
-    "changed: dbzero stores integers in 64 bits; a larger one is read back as -1; `more` was lost: STATEK writes it "
-    "after `big`, which dbzero rejected, so it was never written. Store only values that dbzero keeps"
+    "dbzero rejected, so it was never written; `text` was changed: dbzero truncates strings at the first NUL; `big` "
+    "was changed: dbzero stores integers in 64 bits; a larger one is read back as -1; `more` was lost: STATEK writes "
+    "it after `big`, which dbzero rejected, so it was never written. Store only values that dbzero keeps"
 )
 
 
