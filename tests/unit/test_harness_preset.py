@@ -148,9 +148,7 @@ def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
 
 
 def test_a_folder_is_no_preset(tmp_path: Path) -> None:
-    with pytest.raises(
-        BadSetting, match=r"not a regular file; expected a file with KEY=VALUE lines$"
-    ):
+    with pytest.raises(BadSetting, match=r"not a regular file; expected a file with KEY=VALUE lines$"):
         load_preset(tmp_path)
 
 
