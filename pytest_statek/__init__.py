@@ -1,1 +1,1 @@
-"""The pytest plugin: scenario suites as test items, and fixtures for testing agents and their tools."""
+"""The pytest plugin: runs scenario suites as test items, and provides fixtures for testing agents and their tools."""

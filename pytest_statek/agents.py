@@ -27,7 +27,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class AgentMaker:
-    """Creates a test's agents. They share a clock; each has its own script and trace."""
+    """Creates a test's agents. All agents share a clock; each agent has its own script and trace."""
 
     def __init__(self, registry: TokenizerRegistry, item: pytest.Item) -> None:
         self._item = item
@@ -43,15 +43,15 @@ class AgentMaker:
         provider: Provider | Literal["cassette"] | None = None,
         **settings: Any,
     ) -> AgentHarness:
-        """Return an agent that plays `script` or uses `provider`; `settings` are `AgentHarness` arguments.
+        """Return an agent that plays `script` or uses `provider`; `settings` are passed to `AgentHarness`.
 
-        `provider="cassette"` uses the test's own cassette (`@pytest.mark.statek_cassette`): it plays recordings, and
-        with `--statek-record` it records the provider named `api`, at `<API>_API_URL`, with `<API>_API_KEY`.
+        `provider="cassette"` uses the test's own cassette (`@pytest.mark.statek_cassette`). The cassette is played back
+        or, with `--statek-record`, recorded from the provider named `api`, using `<API>_API_URL` and `<API>_API_KEY`.
         """
         _check_settings(settings)
         if provider == "cassette":
             if script is not None:
-                raise BadInput("expected a script or a cassette, not both")
+                raise BadInput("expected either a script or a cassette, not both")
             provider = self._recorded(settings.get("api", "OPENAI"))
         elif isinstance(provider, str):
             raise BadInput(f"provider={provider!r}: expected 'cassette' or an object that answers requests")
@@ -70,7 +70,7 @@ class AgentMaker:
             llm.check_finished()
 
     def _recorded(self, api: str) -> Provider:
-        """Return a provider that plays or records the test's cassette."""
+        """Return a provider that plays back or records the test's cassette."""
         session = self._item.stash.get(SESSION, None)
         if session is None:
             raise BadInput(
@@ -97,7 +97,7 @@ class AgentMaker:
 _TAKEN: Final = {
     name: None for name in signature(AgentHarness).parameters if name not in ("provider", "tokenizers")
 }
-"""The names of the settings, in order."""
+"""The names of all settings, in order."""
 
 
 def _check_settings(settings: Mapping[str, object]) -> None:
@@ -112,7 +112,7 @@ def _check_settings(settings: Mapping[str, object]) -> None:
 
 @contextmanager
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Provide a test's agent maker; inside the block, network connections are refused."""
+    """Provide an agent maker for a test; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:

@@ -33,7 +33,7 @@ from statek_sim.testing import configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5
-"""The maximum number of a job's console entries and of its tool calls in a failed test's report."""
+"""The maximum number of console entries, and of tool calls, shown per job in a failed test's report."""
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def _all_told(app: StatekApp) -> list[str]:
 
 
 def _told(job: AppJob) -> Iterator[str]:
-    """Yield a job's results, last tool calls and last console entries, because STATEK stores no conversation."""
+    """Yield a job's results, last tool calls and last console entries (STATEK does not store the conversation)."""
     yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
     for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
         if value is not None:
@@ -113,13 +113,13 @@ def _found(item: pytest.Item) -> InstalledStatek:
         return installed_statek()
     except BadInput as error:
         problem = (
-            f"{item.nodeid}: statek_app: {error}, or run on the reference runtime: --statek-backend=reference"
+            f"{item.nodeid}: statek_app: {error}, or use the reference runtime: --statek-backend=reference"
         )
     pytest.fail(problem, pytrace=False)
 
 
 def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
-    """Skip a test that requires a different profile than the installed version's."""
+    """Skip a test that requires a profile other than the installed version's."""
     profile_named = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
     if profile_named and wishes.lab.profile != installed.profile:
-        pytest.skip(f"this test requires profile {wishes.lab.profile}, found {installed}")
+        pytest.skip(f"this test requires profile {wishes.lab.profile}, but found {installed}")

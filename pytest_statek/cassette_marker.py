@@ -1,4 +1,4 @@
-"""Reads the `@pytest.mark.statek_cassette(...)` marker: the settings for a test's cassette."""
+"""Reads the `@pytest.mark.statek_cassette(...)` marker, which contains the settings for a test's cassette."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 STATES: Final = pytest.StashKey[dict[str, CassetteState]]()
-"""The key in `config.stash` for this pytest run's recordings, by cassette."""
+"""The key in `config.stash` for this pytest run's recordings, keyed by cassette."""
 ORDER: Final = pytest.StashKey[int]()
 """The key in an item's stash for the test's position among all tests in the run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
@@ -77,7 +77,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
 
 
 def _keeping(item: pytest.Item, name: object) -> str:
-    """Return the mode that records a missing request without losing recordings from tests that share the cassette."""
+    """Return the mode that records a missing request but keeps recordings from tests that share the cassette."""
     return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 
@@ -117,4 +117,4 @@ def _name(argument: object) -> str | None:
 def _ignored(argument: object) -> tuple[str, ...]:
     if isinstance(argument, list | tuple) and all(isinstance(name, str) for name in argument):
         return tuple(argument)
-    raise BadInput(f"ignore={argument!r}: expected a list of names such as 'body.metadata.run'")
+    raise BadInput(f"ignore={argument!r}: expected a list of names, such as 'body.metadata.run'")

@@ -1,4 +1,4 @@
-"""The path of a test's cassette, the same as in pytest-recording 0.14, so that its cassettes are found."""
+"""Determines the path to a test's cassette, as pytest-recording 0.14 does, so that its existing cassettes are found."""
 
 from __future__ import annotations
 

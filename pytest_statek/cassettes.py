@@ -1,4 +1,4 @@
-"""Opens and closes tests' cassettes. Registered as a plugin if a collected test has the marker."""
+"""Opens and closes the cassettes for tests. Registered as a plugin if a collected test has the marker."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CONFLICT: Final = pytest.StashKey[str]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Determine which tests share a cassette, and write the list for `--statek-cassette-list`."""
+    """Determine which tests share a cassette, and write the file for `--statek-cassette-list`."""
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
         if item.get_closest_marker(CASSETTE):
@@ -63,7 +63,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Close the cassette if Ctrl-C skipped the test's teardown."""
+    """Close the open cassette if Ctrl-C skipped a test's teardown."""
     interrupted = session.config.stash.get(_AT_WORK, None)
     if interrupted is not None and _OPEN in interrupted.stash:
         interrupted.stash[_OPEN].failed = True
@@ -72,7 +72,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Open the cassette before the first fixture, so that it includes the fixtures' requests."""
+    """Open the cassette before the first fixture is set up, so that it includes requests from fixtures."""
     if item.get_closest_marker(CASSETTE):
         if _CONFLICT in item.stash:
             item.warn(pytest.PytestWarning(item.stash[_CONFLICT]))
@@ -82,7 +82,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test with a missing recording even if the client caught the error, and hide the client's traceback."""
+    """Fail a test if a recording is missing, even if the client caught the error, and hide the client's traceback."""
     problem = None
     try:
         yield
@@ -100,7 +100,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note whether a test failed or was skipped, because its new recording must not replace a good one."""
+    """Note whether a test failed or was skipped: its new recording must not replace a good recording."""
     report = yield
     if _OPEN in item.stash:
         item.stash[_OPEN].failed |= report.failed
@@ -110,7 +110,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Close the cassette after the last fixture: write new recordings and report unplayed ones."""
+    """Close the cassette after the last fixture's teardown: write new recordings and report unplayed recordings."""
     try:
         result = yield
     except BaseException:
@@ -144,13 +144,12 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
     conflicts: list[str] = []
     if len({*unnamed}) > 1:
         conflicts.append(
-            f"{shown}: tests whose names differ only in characters that file names cannot have share it: "
-            f"{', '.join(unnamed)}; "
-            f"@pytest.mark.{CASSETTE}(name=...) gives one of them its own cassette"
+            f"{shown}: shared by tests whose names differ only in characters that file names cannot contain: "
+            f"{', '.join(unnamed)}; use @pytest.mark.{CASSETTE}(name=...) to give each test its own cassette"
         )
     if len(modes) > 1:
         listed = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
-        conflicts.append(f"{shown}: tests share it with different record modes: {listed}")
+        conflicts.append(f"{shown}: shared by tests with different record modes: {listed}")
     if conflicts:
         items[0].stash[_CONFLICT] = "; ".join(conflicts)
 
@@ -200,17 +199,17 @@ def _open(item: pytest.Item) -> None:
 
 
 def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
-    """Reject recording a shared cassette in several processes, because its order would depend on timing."""
+    """Reject recording a shared cassette in several processes, because the recording order would depend on timing."""
     sharers = item.stash.get(SHARERS, frozenset())
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
-            f"{len(sharers)} tests share {session.shown}, and pytest-xdist workers would record it at the "
-            "same time; record in one process: -n0 (workers can play it)"
+            f"{len(sharers)} tests share {session.shown}, and pytest-xdist workers would record it at the same time; "
+            f"record with a single process (-n0); workers can play it back"
         )
 
 
 def _close(item: pytest.Item) -> str | None:
-    """Close a test's cassette; return any problem with how it was used."""
+    """Close a test's cassette; return a message if it was not used as expected."""
     state = item.stash[_OPEN]
     del item.stash[_OPEN], item.stash[SESSION]
     state.stack.close()
@@ -227,8 +226,8 @@ def _close(item: pytest.Item) -> str | None:
 
 def _put_aside(session: CassetteSession, saved: Saved) -> str:
     return (
-        f"the test did not pass, so the old recording was kept; the new one is {saved.path}\n"
-        f"compare them: statek-sim cassette diff {session.shown or session.path} {saved.path}"
+        f"the test did not pass, so the old recording was kept; the new recording is {saved.path}\n"
+        f"to compare them: statek-sim cassette diff {session.shown or session.path} {saved.path}"
     )
 
 
@@ -252,13 +251,13 @@ def _unplayed(session: CassetteSession) -> str | None:
 
 
 def _shown(path: Path, config: pytest.Config) -> Path:
-    """Return a path for display, relative to the folder where pytest was called if the path is inside it."""
+    """Return a path for display, relative to the folder where pytest was started if the path is inside that folder."""
     here = config.invocation_params.dir
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _asker(miss: BaseException, item: pytest.Item) -> str:
-    """Return the line in the test file that sent the request, or else the traceback's first line."""
+    """Return the line in the test file that sent the request or, if there is none, the traceback's first line."""
     frames = traceback.extract_tb(miss.__traceback__)
     own = [frame for frame in frames if Path(frame.filename) == item.path]
     frame = own[-1] if own else frames[0]

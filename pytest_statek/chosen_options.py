@@ -14,13 +14,13 @@ import pytest
 
 
 class ChosenOptions:
-    """The options for one part of the plugin, `gate` or `evals`.
+    """The options for one part of the plugin: `gate` or `evals`.
 
     Paths are relative to pytest's working folder or the configuration file's folder.
 
-    `given` are pytest's own arguments, such as test paths; if there are any, the configuration file's list of what to
-    run is ignored. If `alone` is set, only this plugin's nodes run. `names` are the requested presets or evals, with
-    paths in display form.
+    `given` are pytest's own arguments, such as test paths; if there are any, the configuration file's list of presets
+    or evals is ignored. If `alone` is set, only this plugin's nodes run. `names` are the requested presets or evals,
+    with paths in display form.
     """
 
     def __init__(self, config: pytest.Config, part: str) -> None:
@@ -48,11 +48,11 @@ class ChosenOptions:
         return path_from(self._key(name), self._there, self._here)
 
     def name(self, name: str) -> str | None:
-        """Return a key's value: a path if it exists, else the text."""
+        """Return a key's value as a path if it exists, or else as text."""
         return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return a key's list of values, each converted like `name`."""
+        """Return a key's list of values, each converted as in `name`."""
         return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def found(text: str, base: Path, here: Path) -> str:
 
 
 def path_from(text: str | None, base: Path, here: Path) -> str | None:
-    """Convert the path `text` from relative to `base` to relative to `here`, if possible; None if there is no text."""
+    """Convert the path `text`, relative to `base`, to one relative to `here`, if possible; None if there is no text."""
     if not text:
         return None
     path = Path(os.path.normpath(base / text))

@@ -1,4 +1,4 @@
-"""Collects scenario files, with one item per scenario and profile."""
+"""Collects scenario files. Each scenario yields one item per profile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.suite.run import chosen
 
 
 class ScenarioFile(pytest.Collector):
-    """A scenario file. All problems in the file are reported as one collection error, a line each."""
+    """A scenario file. All problems in the file are reported as one collection error, one per line."""
 
     def __init__(self, *, loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
@@ -30,7 +30,7 @@ class ScenarioFile(pytest.Collector):
         self._plan = plan
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Yield the items; raises `CollectError`, which pytest prints as text, for problems in the file."""
+        """Yield the items; raises `CollectError`, which pytest prints as text, if the file has problems."""
         problems = [problem for problem in self._loaded.problems if _same(problem.path, self.path)]
         if problems:
             raise self.CollectError("\n".join(map(str, problems)))
@@ -41,7 +41,7 @@ class ScenarioFile(pytest.Collector):
             yield from self._explorations(own)
 
     def _explorations(self, own: Sequence[Scenario]) -> Iterator[pytest.Item]:
-        """Yield an exploration for each scenario under its first profile."""
+        """Yield an exploration item for each scenario, under its first profile."""
         # Imported here, because most runs do not need it.
         from pytest_statek.explore import ExploreItem  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ class ScenarioFile(pytest.Collector):
 
 
 class ScenarioFolder(pytest.Directory):
-    """The scenario files in a folder, as a separate node, so that pytest loads the folder's conftest."""
+    """A node for the scenario files in a folder, needed so that pytest loads the folder's conftest."""
 
     def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -86,7 +86,7 @@ class ScenarioCollection:
         return report
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a scenario or eval file if it, or an item in it, was passed as an argument."""
+        """Collect a scenario or eval file if the file, or an item in it, was passed as an argument."""
         if file_path.suffix not in SCENARIO_SUFFIXES or not parent.session.isinitpath(file_path):
             return None
         here = parent.config.invocation_params.dir

@@ -1,4 +1,4 @@
-"""The plugin's evals part, registered only in runs with evals."""
+"""The plugin's evals part, registered only in runs that check evals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
 SEEDS: Final = 3
-"""The default number of seeds for scripts, as in `statek-sim evals check`."""
+"""The default number of seeds per script, as in `statek-sim evals check`."""
 MOST: Final = 1000
 """The maximum number of seeds."""
 _YOUR_OWN: Final = "for your own evals, use --statek-evals=PATH with a .yaml file or a folder"
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return the evals' model, and the baseline or policy."""
+    """Return a header line with the evals' model, and the baseline or policy."""
     runs = config.stash[RUNS]
     if isinstance(runs, ScriptRuns):
         return []
@@ -81,7 +81,7 @@ def _runs(options: ChosenOptions) -> ScriptRuns | ModelRuns:
     if baseline is None and policy is None:
         raise BadInput(
             f"statek_evals_model = {model}: requires statek_evals_policy or statek_evals_baseline, because a weak "
-            "model is sometimes wrong; write a baseline with "
+            f"model sometimes fails; write a baseline with "
             f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
     before, known_arms = (None, ()) if baseline is None else _baseline(baseline, arms, profile)
@@ -99,10 +99,10 @@ def _runs(options: ChosenOptions) -> ScriptRuns | ModelRuns:
 
 
 def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
-    """Return a baseline and the arms to compare with it: the `wanted` arms, or else all of its arms."""
+    """Return a baseline and the arms to compare with it: the `wanted` arms, or else all arms in the baseline."""
     before = read_baseline(Path(name))
     if not before.arms:
-        raise BadInput(f"{name}: no arms; rewrite it with --update-baseline")
+        raise BadInput(f"{name}: the baseline contains no arms; rewrite it with --update-baseline")
     arms = parse_arms(wanted or before.arms, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
     missing = [arm.name for arm in arms if arm.name not in before.arms]
@@ -113,7 +113,7 @@ def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Basel
 
 
 def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms for a policy's rules: the requested arms, or else those named in the rules."""
+    """Return the arms for a policy's rules: the requested arms, or else the arms named in the rules."""
     if wanted:
         return parse_arms(wanted, said_by="statek_evals_arm")
     named = dict.fromkeys(rule.arm for rule, _ in policy.rules)
@@ -129,7 +129,7 @@ def _seeds(text: str | None) -> int | None:
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the eval files at these paths; raises `BadInput` for a path without evals, such as a test path."""
+    """Return the eval files at these paths; raises `BadInput` for a path without evals, such as a test file."""
     files: dict[Path, None] = {}
     for text in names:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)

@@ -1,4 +1,4 @@
-"""Collects eval files, with one item per eval or per eval and arm, and policies, with one item per rule."""
+"""Collects eval files (one item per eval, or per eval and arm) and policies (one item per rule)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):
-    """An eval file. All problems in the file are reported as one collection error, a line each."""
+    """An eval file. All problems in the file are reported as one collection error, one per line."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class EvalsNode(pytest.Collector):
         self._runs = runs
 
     def collect(self) -> Iterable[EvalItem]:
-        """Yield the items; raises `CollectError`, which pytest prints as text, for problems in the file."""
+        """Yield the items; raises `CollectError`, which pytest prints as text, if the file has problems."""
         if self._problems:
             raise self.CollectError("\n".join(map(str, self._problems)))
         for scenario in self._evals:
@@ -54,7 +54,7 @@ class EvalsNode(pytest.Collector):
 
 
 class PolicyNode(pytest.Collector):
-    """A policy, with one item per rule. A rule that applies to no run is a collection error."""
+    """A policy, with one item per rule. A rule that matches no run causes a collection error."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
@@ -82,7 +82,7 @@ class PolicyNode(pytest.Collector):
 def evals_nodes(
     session: pytest.Session, files: Sequence[Path], runs: ScriptRuns | ModelRuns
 ) -> Iterator[EvalsNode | PolicyNode]:
-    """Yield a node per eval file; for a model, also yield evals missing compared with its baseline, and the policy."""
+    """Yield a node per eval file and, if there is a model, nodes for evals missing from the run and for the policy."""
     # All at once: ids are unique among everything loaded.
     loaded = load_paths(files)
     for file in files:
@@ -111,7 +111,7 @@ def _policy_node(
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
-    """Yield a failing node if the baseline has evals that no longer exist, because no item would fail for them."""
+    """Yield a failing node if the baseline contains evals that no longer exist, which would otherwise go unnoticed."""
     if runs.baseline is None:
         return
     known = {scenario.id for scenario in loaded.evals}
@@ -122,8 +122,8 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     file = Path(runs.baseline_file)
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
     problem = (
-        f"evals not found under --statek-evals: {', '.join(gone)}; run all, select some with -k, or "
-        "update the baseline with `statek-sim evals run --update-baseline`"
+        f"evals not found under --statek-evals: {', '.join(gone)}; run all evals and select some with -k, or update "
+        f"the baseline with `statek-sim evals run --update-baseline`"
     )
     yield EvalsNode.from_parent(
         session,

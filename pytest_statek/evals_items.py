@@ -1,4 +1,4 @@
-"""Evals as test items: an item runs an eval's scripts, a simulated model on an eval, or a policy rule."""
+"""Evals as test items. An item runs an eval's scripts, runs a simulated model on an eval, or checks a policy rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from statek_sim.gate.evals_policy import EvalsPolicy, judge_evals, selected
 
 @dataclass(frozen=True, slots=True)
 class ScriptRuns:
-    """Settings for running an eval's scripts, with seeds from 0."""
+    """Settings for running an eval's scripts, with seeds starting at 0."""
 
     seeds: int
 
@@ -33,8 +33,9 @@ class ScriptRuns:
 class ModelRuns:
     """Settings for running a simulated model on evals with a baseline, a policy or both.
 
-    `model` is the model as named by the user. If `seeds` is None, the number of seeds is the baseline's, or `SEEDS`
-    without a baseline. `arms` are compared with the baseline; `rule_arms` are used by the policy's rules.
+    `model` is the model name as given by the user. If `seeds` is None, the number of seeds is taken from the baseline,
+    or is `SEEDS` without a baseline. `arms` are compared with the baseline; `rule_arms` are the arms used by the
+    policy's rules.
     """
 
     model: str
@@ -48,11 +49,11 @@ class ModelRuns:
     _played: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
 
     def known(self, scenario: EvalScenario, arm: Arm) -> int:
-        """Return an eval's number of seeds in the baseline's arm."""
+        """Return the number of seeds for an eval in an arm of the baseline."""
         return 0 if self.baseline is None else self.baseline.seeds_of(arm.name, scenario.id)
 
     def played(self, scenario: EvalScenario, arm: Arm) -> list[Outcome]:
-        """Return an eval's outcomes in an arm; the runs are cached, because several items may need them."""
+        """Return an eval's outcomes in an arm. Outcomes are cached, because several items may need them."""
         key = scenario.id, arm.name
         if key not in self._played:
             seeds = self.seeds or self.known(scenario, arm) or SEEDS
@@ -72,7 +73,7 @@ def _failed(lines: Iterable[str], command: str) -> ItemFailed:
 
 
 class EvalItem(StatekItem):
-    """An eval; `-k` selects it by id, tier and capability. Marked `statek`."""
+    """An eval, which can be selected with `-k` by id, tier and capability. Marked `statek`."""
 
     def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -82,7 +83,7 @@ class EvalItem(StatekItem):
         self.extra_keyword_matches.update((scenario.tier, scenario.capability))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, line (from 0) and title."""
+        """Return the file, the zero-based line number and the title."""
         return self.path, self.scenario.line - 1, self.name
 
     def _command(self) -> str:
@@ -93,7 +94,7 @@ class EvalItem(StatekItem):
 
 
 class ScriptItem(EvalItem):
-    """Plays an eval's ideal script, which must pass, and its wrong scripts, which must fail."""
+    """Plays an eval's ideal script, which must pass, and its incorrect scripts, which must fail."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ScriptRuns, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -102,7 +103,7 @@ class ScriptItem(EvalItem):
         self._runs = runs
 
     def runtest(self) -> None:
-        """Play all scripts on every seed."""
+        """Play all scripts with every seed."""
         played = proofs(self.scenario, range(self._runs.seeds))
         bad = [failure_line(self.scenario, proof) for proof in played if not proof.as_it_should]
         if bad:
@@ -110,7 +111,7 @@ class ScriptItem(EvalItem):
 
 
 class ModelItem(EvalItem):
-    """Runs a simulated model on an eval in one arm; fails if fewer runs are right than in the baseline."""
+    """Runs a simulated model on an eval in one arm; fails if fewer runs pass than in the baseline."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ModelRuns, arm: Arm, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -125,7 +126,7 @@ class ModelItem(EvalItem):
         self.user_properties += [("model", runs.profile.name), ("arm", arm.name)]
 
     def runtest(self) -> None:
-        """Run every seed and compare the runs with the baseline."""
+        """Run the eval with every seed and compare the results with the baseline."""
         self._refuse_unknown()
         runs = self._runs
         assert runs.baseline is not None, "items of a baseline require a baseline"
@@ -142,7 +143,7 @@ class ModelItem(EvalItem):
         """Raise `BadInput` if the baseline lacks some of the runs, because those would always pass."""
         if not self._known or self._known < self._seeds:
             place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
-            known = f"has {self._known} seeds of it in arm {self._arm.name!r}"
+            known = f"contains {self._known} seeds for it in arm {self._arm.name!r}"
             wanted = "some" if self._runs.seeds is None else f"{self._seeds}"
             raise BadInput(
                 f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; rewrite it with "
@@ -179,7 +180,7 @@ class RuleItem(StatekItem):
             raise _failed(verdict.lines, self._command())
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, line (from 0) and name."""
+        """Return the file, the zero-based line number and the name."""
         return self.path, self._line - 1, self.name
 
     def _command(self) -> str:

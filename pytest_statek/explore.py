@@ -1,4 +1,4 @@
-"""`--statek-explore`: an additional test per scenario, which tries every crash, order, limit and fault."""
+"""`--statek-explore`: one extra test per scenario that explores all crashes, orderings, limits and faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statek_sim.scenario.schema import Profile, Scenario
 
 
 class ExploreItem(StatekItem):
-    """Explores its scenario; skipped if that is impossible. Marked `statek`."""
+    """Explores a scenario; skipped if the scenario cannot be explored. Marked `statek`."""
 
     def __init__(
         self,
@@ -42,5 +42,5 @@ class ExploreItem(StatekItem):
             raise ItemFailed("\n".join([*map(str, failure_lines(explored)), "", again]))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, line (from 0) and title."""
+        """Return the file, the zero-based line number and the title."""
         return self.path, self.scenario.line - 1, self.name

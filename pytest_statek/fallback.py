@@ -1,4 +1,4 @@
-"""Lets `import statek` find the reference runtime if statek is not installed; the first such import loads it.
+"""Lets `import statek` find the reference runtime if statek is not installed. The runtime is loaded on first import.
 
 This module is loaded in every pytest run, so it imports only pytest.
 """
@@ -21,7 +21,7 @@ class Fallback:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a shim's spec for the two packages if neither is installed."""
+        """Return the shim's spec for either of the two packages, if neither is installed."""
         if fullname not in ("statek", "dbzero") or _is_there("dbzero" if fullname == "statek" else "statek"):
             return None
         # Imported only now: it loads statek_sim.
@@ -42,7 +42,7 @@ class Fallback:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether a package is found without this finder."""
+    """Return whether a package can be found without this finder."""
     return any(
         finder.find_spec(name, None) is not None
         for finder in sys.meta_path
@@ -55,7 +55,7 @@ FALLBACK: pytest.StashKey[Fallback] = pytest.StashKey()
 
 
 def fall_back(config: pytest.Config) -> None:
-    """Let imports fall back to the reference runtime until the run ends."""
+    """Let imports fall back to the reference runtime for the rest of the run."""
     fallback = config.stash[FALLBACK] = Fallback()
     sys.meta_path.append(fallback)
     config.add_cleanup(fallback.remove)

@@ -45,7 +45,7 @@ def statek_llm(_statek_lab: Lab) -> ScriptableLLM:
 
 @pytest.fixture
 def statek_runtime(_statek_lab: Lab) -> Runtime:
-    """A STATEK runtime with `statek_llm`, `statek_clock` and no network: create jobs, `run()`, inspect them.
+    """A STATEK runtime with `statek_llm`, `statek_clock` and no network: create jobs, call `run()`, inspect the jobs.
 
     Configure it with `@pytest.mark.statek(profile=..., preset=..., limits=..., seed=...)`.
     """
@@ -54,22 +54,22 @@ def statek_runtime(_statek_lab: Lab) -> Runtime:
 
 @pytest.fixture
 def statek_clock(_statek_lab: Lab) -> VirtualClock:
-    """The virtual clock. `datetime.now()` and `date.today()` follow it unless the marker disables this."""
+    """The virtual clock. `datetime.now()` and `date.today()` use it unless the marker turns this off."""
     return _statek_lab.clock
 
 
 @pytest.fixture
 def statek_queue(_statek_lab: Lab) -> WorkQueue:
-    """A durable work queue with the items named in the marker; `add` more in the test. The trace records changes."""
+    """A durable work queue that contains the marker's items; use `add` for more items. Changes appear in the trace."""
     return _statek_lab.queue
 
 
 @pytest.fixture
 def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Creates agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
+    """Creates tool-calling agents that play a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
 
-    `agent.run(task)` returns the run, in virtual time, with `answer`, `stop`, `calls`, `nudged`, `refused` and its
-    trace. The test fails if a reply is unused.
+    `agent.run(task)` runs in virtual time and returns the run, with `answer`, `stop`, `calls`, `nudged`, `refused` and
+    the trace. The test fails if a reply is unused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here for the same reason.
@@ -81,10 +81,10 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
 
 @pytest.fixture
 def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Creates guests, for your own or third-party harnesses: `statek_guest(script=[text("done")], tools=[look])`.
+    """Creates guests to test your own or third-party harnesses: `statek_guest(script=[text("done")], tools=[look])`.
 
-    `guest.ask` is the model as a callable, `guest.tools` are recorded tools, `guest.run` runs coroutines in virtual
-    time. The test fails if a reply is unused.
+    `guest.ask` calls the model, `guest.tools` are tools whose calls are recorded, and `guest.run` runs coroutines in
+    virtual time. The test fails if a reply is unused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Imported here for the same reason.
@@ -96,7 +96,7 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
 
 @pytest.fixture
 def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
-    """Starts MCP servers: call `statek_mcp_server([search], faults=["dies:search@2"])`; point a client at its `url`.
+    """Starts MCP servers: call `statek_mcp_server([search], faults=["dies:search@2"])`, then connect clients to `url`.
 
     `journal` contains the clients' requests; `list_only([...])` changes the tool list. The test fails if a fault
     affects no request. Connections to other machines are refused.
@@ -111,7 +111,7 @@ def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker
 
 @pytest.fixture
 def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    """Your STATEK application on the `--statek-backend`: script its model, run its jobs, inspect them.
+    """Your STATEK application, on the `--statek-backend` runtime: script its model, then run and inspect its jobs.
 
     Its agents, tools and stored classes stay unchanged. Configure it with the marker, like `statek_runtime`; the
     default profile is 1.4.
@@ -129,8 +129,8 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
     """A fake LLM server for the test: call `statek_llm_server.script([...])`, then run your agent.
 
     OpenAI, Anthropic and Gemini clients created in the test find it automatically: `OPENAI_BASE_URL`,
-    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. To clients
-    that do not read these variables, pass `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini. The test
+    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. If a client
+    does not read these variables, pass it `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini. The test
     fails if a reply is unused or a request has no reply. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
@@ -143,9 +143,9 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 @pytest.fixture
 def statek_seed(request: pytest.FixtureRequest) -> int:
-    """The run's number, from 0, in a test marked `statek_repeat`; 0 in other tests.
+    """The zero-based number of the current run in a test marked `statek_repeat`; 0 in other tests.
 
-    Use it to seed anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
+    Use it as a seed for anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
     """
     item: pytest.Item = request.node
     return item.stash.get(RUN_NUMBER, 0)

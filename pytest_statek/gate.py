@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return remarks on the presets that do not affect the verdict."""
+    """Return header lines with remarks on the presets; they do not affect the verdict."""
     return [f"statek gate: {remark.place}: {remark.message}" for remark in config.stash[PLAN].remarks]
 
 

@@ -1,4 +1,4 @@
-"""Gate verdicts as test items: one per preset, rule and scenario, and one per baseline case."""
+"""Gate verdicts as test items: one item per preset, rule and scenario, and one item per baseline case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDER: Final = "statek_gate"
 
 
 class VerdictItem(StatekItem):
-    """A test item that checks one case; `-k` selects it by preset, rule, scenario and tags."""
+    """A test item that checks one case; can be selected with `-k` by preset, rule, scenario and tags."""
 
     def __init__(
         self, *, case: Case | BaselineCase, judge: WatchedJudge | None, parent: pytest.Collector, **node: Any
@@ -35,18 +35,18 @@ class VerdictItem(StatekItem):
         self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
 
     def runtest(self) -> None:
-        """Check the case; if there is a watched process, the scenario runs there."""
+        """Check the case; the scenario runs in the watched process, if there is one."""
         verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
             raise ItemFailed(f"{verdict.place}: {verdict.reason}")
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the preset's file, line 0 and title."""
+        """Return the preset's file, line number 0 and the title."""
         return self.path, 0, f"{self._case.preset.name}::{self.name}"
 
 
 class GatedPresetNode(pytest.Collector):
-    """A preset, with an item per verdict."""
+    """A preset, with one item per verdict."""
 
     def __init__(self, *, cases: list[Case | BaselineCase], judge: WatchedJudge | None, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -61,7 +61,7 @@ class GatedPresetNode(pytest.Collector):
 
 
 class GateFailedToStart(pytest.Collector):
-    """A collection error about the gate's scenarios or a policy."""
+    """A collection error for the gate's scenarios or a policy."""
 
     def __init__(self, *, problem: str, **node: Any) -> None:
         # Any: what pytest's own nodes take.

@@ -29,7 +29,7 @@ class GuestMaker:
         faults: Sequence[FaultRule] = (),
         **settings: Any,
     ) -> Guest:
-        """Return a guest that plays `script`; `settings` are further `Guest` arguments."""
+        """Return a guest that plays `script`; `settings` are additional `Guest` arguments."""
         guest = Guest(script, tools=tools, faults=faults, **settings)
         self.guests.append(guest)
         return guest
@@ -42,7 +42,7 @@ class GuestMaker:
 
 @contextmanager
 def open_guests(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Provide a test's guest maker; inside the block, network connections are refused."""
+    """Provide a guest maker for a test; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = GuestMaker()
     with forbid_network() as guard:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def pytest_statek_scenario_result(result: ScenarioResult) -> None:
-    """Called with a scenario's result under one profile, passed or failed.
+    """Called with the result of each scenario under each profile, whether it passed or failed.
 
     Called before pytest knows the item's outcome, in the process that ran it (a worker under pytest-xdist). An
     exception fails the item.
@@ -20,5 +20,5 @@ def pytest_statek_scenario_result(result: ScenarioResult) -> None:
 def pytest_statek_tokenizers(registry: TokenizerRegistry) -> None:
     """Register your own tokenizers: `registry.register_tokenizer("my-model", "my-tokenizer", tokenizer)`.
 
-    Called once per run and process, before the first test that uses a `statek_` fixture.
+    Called once per process, before the first test that uses a `statek_` fixture.
     """

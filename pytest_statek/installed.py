@@ -1,4 +1,4 @@
-"""Scenarios on the installed `statek` package: its version, and the process that runs them."""
+"""Support for running scenarios on the installed `statek` package: its version, and the process that runs scenarios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES: Final = ("statek", "dbzero")
 
 @dataclass(frozen=True, slots=True)
 class InstalledStatek:
-    """The `statek` that `import statek` finds here, and its version's behaviour profile."""
+    """The `statek` package that `import statek` finds, with the behaviour profile for its version."""
 
     version: str
     profile: Profile
@@ -59,7 +59,7 @@ def say_what_is_missing(failure: Exception) -> None:
 
 
 def chosen_backend() -> tuple[str, str]:
-    """Return the applications' default backend with a description: the installed package, if there is one."""
+    """Return the default backend for applications, with a description: the installed package, if there is one."""
     if _found("statek") is None and _found("dbzero") is None:
         return REFERENCE, "the reference runtime: statek is not installed"
     found = _found("statek")

@@ -30,14 +30,14 @@ _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
 
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
-    """Return the failure text; if the scenario already failed under another profile, only the differences."""
+    """Return the failure text, or only the differences if the scenario has already failed under another profile."""
     shown = config.stash.setdefault(_TOLD, {})
     first = shown.setdefault((result.scenario.suite, result.scenario.id), result)
     return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
 
 class ScenarioItem(StatekItem):
-    """Runs its scenario and sets `result`. Marked `statek` and with the scenario's tags."""
+    """Runs a scenario and sets `result`. Marked with `statek` and the scenario's tags."""
 
     def __init__(
         self, *, scenario: Scenario, profile: Profile, plan: Plan, parent: pytest.Collector, **node: Any
@@ -79,7 +79,7 @@ class ScenarioItem(StatekItem):
         return runner_of(self.config, self._plan)(self.scenario, self.profile)
 
     def _on_installed(self) -> ScenarioResult:
-        """Run on the real package in a process with no network access except the scripted LLM."""
+        """Run the scenario on the real package, in a process with no network access except to the scripted LLM."""
         return run_one_installed(
             peer_of(self.config),
             self.scenario,
@@ -90,5 +90,5 @@ class ScenarioItem(StatekItem):
         )
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, line (from 0) and title."""
+        """Return the file, the zero-based line number and the title."""
         return self.path, self.scenario.line - 1, self.name

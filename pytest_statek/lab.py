@@ -1,4 +1,4 @@
-"""The lab for a test of STATEK jobs, configured by its marker and the options."""
+"""Sets up the lab for a test of STATEK jobs, as configured by the test's marker and the options."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
 
 
 def limits_of_blocks(watchdog: str) -> BlockLimits | None:
-    """Return the limits for a block of model-written code in this process: the watchdog's, if set."""
+    """Return the limits for a block of model-written code in this process (the watchdog's limits, if any)."""
     if not watchdog:
         return BlockLimits()
     limits = parse_watchdog(watchdog)

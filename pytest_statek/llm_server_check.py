@@ -16,14 +16,14 @@ from statek_sim.server.llm_server import LLMServer
 from statek_sim.values import printable_lines
 
 SECTION: Final = "fake LLM requests"
-"""The title of the section with the server's requests in a failed test's report."""
+"""The title of the report section that lists the server's requests when a test fails."""
 
 NO_REQUESTS: Final = (
     "no request reached the server; if a client was created before the test, for example when its module was "
     "imported, create it (or import the module) inside the test, or pass it "
     "base_url=statek_llm_server.openai_url (for Anthropic and Gemini: statek_llm_server.url)"
 )
-"""The section's text if the server received no requests."""
+"""The section's text if the server received no request."""
 
 _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
@@ -35,7 +35,7 @@ _PORT: Final = pytest.StashKey[int]()
 
 @contextmanager
 def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """Start a server for one test, and set the environment variables that point clients to it.
+    """Start a server for one test, and set the environment variables that direct clients to the server.
 
     Other machines are unreachable unless the test allows network access.
     """
@@ -55,7 +55,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 
 def _server(config: pytest.Config) -> LLMServer:
-    """Return a server at the previous test's address, because earlier clients may still use it."""
+    """Return a server at the previous test's address, because existing clients may still use that address."""
     try:
         server = LLMServer(port=config.stash.get(_PORT, 0))
     except BadInput:  # another process has taken the port
@@ -66,7 +66,7 @@ def _server(config: pytest.Config) -> LLMServer:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test in which a request had no reply or a reply was unused, with a message before the client's error."""
+    """Fail a test if a request had no reply or a reply was unused; the message precedes the client's error."""
     problems: Sequence[str] = ()
     try:
         yield
@@ -92,7 +92,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _problems(item: pytest.Item) -> list[str]:
-    """Return failure causes that precede the client's errors: wrong hosts, then rejected requests."""
+    """Return causes to report before the client's error: wrong hosts, then rejected requests."""
     return [*_wrong_hosts(item), *item.stash[_SERVER].journal.problems] if _SERVER in item.stash else []
 
 
@@ -104,7 +104,7 @@ def _wrong_hosts(item: pytest.Item) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the server's requests to a failed test's report, and any problems other than the failure itself."""
+    """Add the server's requests to a failed test's report, as well as any problems other than the failure itself."""
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]

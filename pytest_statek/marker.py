@@ -1,4 +1,4 @@
-"""Reads the `@pytest.mark.statek(...)` marker: a test's settings."""
+"""Reads the `@pytest.mark.statek(...)` marker, which contains a test's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITEM_KEYS: Final = ("id", "status", "owner")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """A test's settings: lab, clock, network access and store strictness."""
+    """A test's settings: the lab, the clock, network access and how strict the store is."""
 
     lab: LabSettings
     virtual_wall_clock: bool
@@ -33,10 +33,10 @@ class Wishes:
 def wishes_of(
     node: pytest.Item, requested: Requested, *, profile: str = "docs", strict_storage: bool = False
 ) -> Wishes:
-    """Return a test's settings: the nearest marker's arguments, or else the run's options.
+    """Return a test's settings, from the nearest marker's arguments or else the run's options.
 
-    `profile` and `strict_storage` are defaults; with strict storage, a value lost by the store fails the test.
-    Raises `BadInput` for an unknown or invalid argument.
+    `profile` and `strict_storage` are defaults. With strict storage, the test fails if the store loses a value. Raises
+    `BadInput` for an unknown or invalid argument.
     """
     arguments = _arguments(node)
     return Wishes(
@@ -79,7 +79,7 @@ def _strict(argument: object, otherwise: bool) -> bool:
 
 
 def _preset(argument: object, here: Path) -> str | None:
-    """Return a marker's preset: a name, or a file next to the test or in pytest's working folder."""
+    """Return a marker's preset: a name, or a file in the test's folder or pytest's working folder."""
     if argument is None:
         return None
     text = str(argument) if isinstance(argument, Path) else _text("preset", argument)
@@ -99,7 +99,7 @@ def _seed(argument: object, requested: Requested) -> int:
 
 
 def _limits(argument: object) -> Mapping[str, object]:
-    """Return a marker's limits; only their names are checked here, because the harness checks the values."""
+    """Return a marker's limits. Only the names are checked here; the harness checks the values."""
     limits = _mapping("limits", argument)
     for name in limits:
         _known("limit", name, LIMITS)

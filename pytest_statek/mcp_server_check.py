@@ -18,13 +18,13 @@ from statek_sim.providers.network import forbid_network
 from statek_sim.values import items_of, printable_lines
 
 SECTION: Final = "MCP requests"
-"""The title of the section with the servers' requests in a failed test's report."""
+"""The title of the report section that lists the servers' requests when a test fails."""
 
 _SHOWN: Final = 20
 
 
 class McpServerMaker:
-    """Starts MCP servers that stop at the end of the test; `servers` are the started servers."""
+    """Starts MCP servers, which are stopped at the end of the test; `servers` are the servers started so far."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -43,9 +43,9 @@ class McpServerMaker:
     ) -> McpHttpServer:
         """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
 
-        `resources` maps URIs to str or bytes; `prompts` are functions that return a string, or messages with `role` and
-        `content`. `faults` use the `serve mcp --fault` syntax; `listed` are the tools in the first list, `page` is the
-        number of tools per page.
+        `resources` maps URIs to str or bytes. `prompts` are functions, each of which returns a string or a list of
+        messages with `role` and `content`. `faults` use the syntax of `serve mcp --fault`. `listed` are the tools to
+        list initially, and `page` is the number of tools per page.
         """
         read = [
             fault_from(fault) if isinstance(fault, str) else fault for fault in items_of("faults", faults)
@@ -64,7 +64,7 @@ class McpServerMaker:
         return http
 
     def problems(self) -> list[str]:
-        """Return a message for each fault that affected no request."""
+        """Return a message for each fault that did not affect any request."""
         return [
             f"MCP server {http.server.name!r}: fault {fault} affected no request; remove it or send the request"
             for http in self.servers
@@ -77,7 +77,7 @@ _MAKER: Final = pytest.StashKey[McpServerMaker]()
 
 @contextmanager
 def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
-    """Let a test start servers; other machines are unreachable unless the test allows network access."""
+    """Let a test start servers. Other machines are unreachable unless the test allows network access."""
     item: pytest.Item = request.node
     with ExitStack() as stack:
         if not may_use_network(item):
@@ -99,7 +99,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the requests sent to a failed test's servers."""
+    """Show the requests that a failed test's servers received."""
     report = yield
     if report.failed and call.when == "call" and _MAKER in item.stash:
         lines = [entry.line() for http in item.stash[_MAKER].servers for entry in http.journal.entries]

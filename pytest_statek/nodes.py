@@ -1,4 +1,4 @@
-"""This plugin's nodes: the base class of its test items, and how its nodes join pytest's."""
+"""The base class for this plugin's test items, and the code that adds the plugin's nodes to a pytest session."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BUILT_IN: Final = "statek_suites"
 
 
 class ItemFailed(Exception):
-    """A test item failed; pytest prints the message instead of a traceback."""
+    """Raised when a test item fails; pytest prints the message instead of a traceback."""
 
 
 class StatekItem(pytest.Item):
-    """A test item in this plugin, marked `statek`. Failures print as text; bugs keep their traceback."""
+    """The base class for test items, marked `statek`. Failures are printed as text, bugs with a traceback."""
 
     def __init__(self, *, name: str, parent: pytest.Collector, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
@@ -30,7 +30,7 @@ class StatekItem(pytest.Item):
         self.add_marker("statek")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return an `ItemFailed` or `BadInput` message, or pytest's traceback for any other error."""
+        """Return the message of an `ItemFailed` or `BadInput`, or pytest's traceback for any other error."""
         # Any: pytest's own types of traceback and style are not public.
         if isinstance(excinfo.value, ItemFailed | BadInput):
             return str(excinfo.value)
@@ -48,7 +48,7 @@ def node_id(path: Path, rootpath: Path) -> str:
 
 
 class AddedNodes:
-    """Adds nodes to those the session found or, with `alone`, replaces all nodes except this plugin's."""
+    """Adds nodes to those that the session found. If `alone` is set, only this plugin's nodes are kept."""
 
     def __init__(
         self, nodes: Callable[[pytest.Session], Iterable[pytest.Item | pytest.Collector]], *, alone: bool

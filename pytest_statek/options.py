@@ -1,4 +1,4 @@
-"""Declares and reads the command-line options and configuration file keys.
+"""Declares and reads the plugin's command-line options and configuration file keys.
 
 This module is loaded in every pytest run, so it imports only pytest. It contains the options for all parts of the
 plugin, because pytest takes half a millisecond per plugin module.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statek_sim.cassettes.session import CassetteSession
 
 BUILT_IN: Final = "built-in"
-"""The name of the built-in suites: the default value of `--statek-scenarios`, and a value of the ini key."""
+"""The name for the built-in suites: the default value of `--statek-scenarios`, and a valid value for the ini key."""
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
 
@@ -29,7 +29,7 @@ BACKENDS: Final = (REFERENCE, INSTALLED)
 
 STRICT: Final = "strict"
 STORAGE_MODES: Final = (STRICT, "warn")
-"""What happens when the store loses a value: the test fails or pytest shows a warning."""
+"""What happens if the store loses a value: the test fails, or pytest shows a warning."""
 
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
@@ -40,7 +40,7 @@ MARKER: Final = (
 
 
 CASSETTE: Final = "statek_cassette"
-"""The marker for tests with a cassette, and the fixture with that name."""
+"""The name of the marker for tests with a cassette, and of the fixture."""
 SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
 """The key in a test's stash for the open cassette."""
 CASSETTE_MARKER: Final = (
@@ -50,12 +50,12 @@ CASSETTE_MARKER: Final = (
 """The marker's description in `pytest --markers`."""
 
 REPEAT: Final = "statek_repeat"
-"""The marker for tests that run several times."""
+"""The name of the marker for tests that run several times."""
 RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
-"""The key in a repeated test's stash for the run number, from 0."""
+"""The key in a repeated test's stash for the zero-based run number."""
 REPEAT_MARKER: Final = (
     f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
-    "`statek_seed`; it passes if at least the fraction `pass_at_least` of the runs pass."
+    f"`statek_seed`; the test passes if at least the fraction `pass_at_least` of the runs pass."
 )
 """The marker's description in `pytest --markers`."""
 
@@ -63,17 +63,17 @@ MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
 
 Kind = Literal["string", "linelist", "bool"]
-"""A configuration key's type, by its name in pytest."""
+"""A configuration key's type, as named by pytest."""
 
 INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_explore": ("bool", "same as --statek-explore"),
     "statek_invariants": (
         "linelist",
-        "your own invariants for --statek-explore, as module:attribute, one per line",
+        "your own invariants for --statek-explore, one module:attribute per line",
     ),
     "statek_scenarios": (
         "linelist",
-        f"scenario files and folders, one per line, or {BUILT_IN!r}; collected when no path is given, like testpaths",
+        f"scenario files and folders, one per line, or {BUILT_IN!r}; like testpaths, used if no path is given",
     ),
     "statek_backend": ("string", "same as --statek-backend"),
     "statek_preset": ("string", "same as --statek-preset"),
@@ -82,8 +82,8 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_watchdog": (
         "string",
         (
-            "kill and fail a scenario that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
-            "memory; default: cpu=20,wall=60,memory=1024m; use off for no limits"
+            "kill and fail a scenario that exceeds these limits: CPU time in seconds, wall time in seconds, memory in "
+            "bytes; default: cpu=20,wall=60,memory=1024m; use off for no limits"
         ),
     ),
     "statek_storage": (
@@ -122,59 +122,59 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     ),
     "statek_allow_unplayed": (
         "bool",
-        "do not fail a test that leaves recordings in its cassette unused",
+        "do not fail a test if recordings in its cassette were not played",
     ),
-    "statek_gate": ("linelist", "same as --statek-gate, one per line; used when no path is given"),
+    "statek_gate": ("linelist", "same as --statek-gate, one per line; used if no path is given"),
     "statek_gate_policy": (
         "string",
-        "policy file for the presets; default: the built-in policy",
+        "policy file for checking the presets; default: the built-in policy",
     ),
     "statek_gate_baseline": (
         "string",
         (
-            "fail when a result is worse than in this baseline: a .json file, or a folder with one file per preset; "
-            "adds an item per scenario in the baseline"
+            "fail if a result is worse than in this baseline: a .json file, or a folder with one file per preset; adds "
+            "one item per scenario in the baseline"
         ),
     ),
     "statek_gate_scenarios": (
         "linelist",
         (
-            "check presets with the scenarios in these files or folders, one per line, or with `built-in` workloads; "
-            "default: the paths from --statek-scenarios, or else the built-in workloads"
+            "check presets with the scenarios in these files or folders, one per line, or with the workloads named "
+            "`built-in`; default: the paths from --statek-scenarios, or else the built-in workloads"
         ),
     ),
-    "statek_evals": ("linelist", "same as --statek-evals, one per line; used when no path is given"),
+    "statek_evals": ("linelist", "same as --statek-evals, one per line; used if no path is given"),
     "statek_evals_model": (
         "string",
         (
-            "run the evals with this simulated model, one item per eval and arm: a shipped profile or a .toml file; "
-            "requires statek_evals_baseline or statek_evals_policy"
+            "run the evals with this simulated model, a built-in profile or a .toml file; adds one item per eval and "
+            "arm; requires statek_evals_baseline or statek_evals_policy"
         ),
     ),
     "statek_evals_baseline": (
         "string",
-        "fail when fewer runs are right than in this baseline, written by `statek-sim evals run --update-baseline`",
+        "fail if fewer runs pass than in this baseline, written by `statek-sim evals run --update-baseline`",
     ),
     "statek_evals_policy": (
         "string",
-        "policy file for the model's runs, as for `statek-sim evals run --policy`; one item per rule",
+        "policy file for the model's runs, as for `statek-sim evals run --policy`; adds one item per rule",
     ),
     "statek_evals_seeds": (
         "string",
         (
-            "number of seeds, starting at 0; default for scripts: 3; for a model: the baseline's number, or 10 "
-            "without one"
+            "number of seeds, starting at 0; default: 3 for scripts; for a model, the baseline's number of seeds, or "
+            "10 without a baseline"
         ),
     ),
     "statek_evals_arm": (
         "linelist",
         (
-            "harness arms to run, one per line, as for `statek-sim evals run --arms`; default: all arms in "
-            "the baseline and in the policy's rules"
+            "harness arms to run, one per line, as for `statek-sim evals run --arms`; default: all arms named in the "
+            "baseline or the policy"
         ),
     ),
 }
-"""Configuration keys, each with its type and its description in `pytest --help`."""
+"""Maps each configuration key to its type and its description in `pytest --help`."""
 
 _EXPECTED: Final[Mapping[Kind, str]] = {
     "string": "a string",
@@ -184,12 +184,12 @@ _EXPECTED: Final[Mapping[Kind, str]] = {
 
 
 class Requested:
-    """A run's options; each value comes from the command line or else the configuration file.
+    """A run's options. Each value comes from the command line or, if not given there, from the configuration file.
 
     `backend` is one of `BACKENDS` or None. `scenarios` are absolute file and folder paths, or `BUILT_IN`. `files` are
-    scenario files passed as tests, as in `pytest suite.yaml::suite/one[docs]`. If `alone` is set, only scenarios are
-    collected. `needs_check` is whether the command line has values that must be checked. Paths in the configuration
-    file are relative to its folder.
+    scenario files passed as test paths, as in `pytest suite.yaml::suite/one[docs]`. If `alone` is set, only scenarios
+    are collected. `needs_check` tells whether the command line contains values that must be checked. Paths in the
+    configuration file are relative to the file's folder.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -230,7 +230,7 @@ REQUESTED: Final = pytest.StashKey[Requested]()
 """The key in `config.stash` for the options."""
 
 STDERR: Final = pytest.StashKey[int]()
-"""The key in `config.stash` for a standard error file descriptor that pytest does not capture."""
+"""The key in `config.stash` for a file descriptor for standard error that pytest does not capture."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -253,34 +253,36 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         const=BUILT_IN,
         default=[],
         metavar="PATH",
-        help="run the built-in scenario suites, or the scenarios in PATH if given as =PATH (repeatable). Scenarios "
-        "run in addition to tests in any given paths; without paths, only scenarios, gates and evals run. Tools named "
-        "module:attr are imported from the current folder, the rootdir or Python's path",
+        help="run the built-in scenario suites, or the scenarios in PATH if given; can be repeated. If test paths are "
+        "given, their tests also run; otherwise, only scenarios, gates and evals run. Tools named module:attr are "
+        "imported from the current folder, the rootdir or Python's path",
     )
     group.addoption(
         "--statek-backend",
         choices=BACKENDS,
         metavar="reference|installed",
-        help="run scenarios on the reference runtime, or on the installed statek package under its version's profile",
+        help="run scenarios on the reference runtime, or on the installed statek package (using the profile for its "
+        "version)",
     )
     group.addoption(
         "--statek-preset",
         metavar="NAME|FILE",
-        help="use this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file",
+        help="use this preset instead of the scenarios' own presets: default, local, interactive, batch, or a .env "
+        "file",
     )
     group.addoption(
         "--statek-profile",
         action="append",
         default=[],
         metavar="NAME",
-        help="use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is the default for "
-        "statek_runtime",
+        help="use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; can be repeated. The first profile is the "
+        "default for statek_runtime",
     )
     group.addoption(
         "--statek-seed",
         type=int,
         metavar="N",
-        help="use this random seed instead of the scenarios' own",
+        help="use this random seed instead of the scenarios' own seeds",
     )
 
 
@@ -294,7 +296,7 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
         "--statek-explore",
         action="store_true",
         default=False,
-        help="also explore every scenario under every crash, order, limit and fault, in one additional test each",
+        help="run one extra test per scenario that explores all crashes, orderings, limits and faults",
     )
 
 
@@ -304,9 +306,9 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="PRESET",
-        help="check this preset like `statek-sim gate`, one item per rule and scenario: default, local, interactive, "
-        "batch, or a .env file (repeatable). Gates run in addition to tests in any given paths; without paths, only "
-        "gates, scenarios and evals run",
+        help="check this preset, as `statek-sim gate` does, with one item per rule and scenario: default, local, "
+        "interactive, batch, or a .env file; can be repeated. If test paths are given, their tests also run; "
+        "otherwise, only gates, scenarios and evals run",
     )
 
 
@@ -318,9 +320,9 @@ def _add_evals(group: pytest.OptionGroup) -> None:
         const=BUILT_IN,
         default=[],
         metavar="PATH",
-        help="check the built-in evals, or the evals in PATH if given as =PATH (repeatable), one item each: correct "
-        "scripts must pass, wrong scripts must fail. Evals run in addition to tests in any given paths; without "
-        "paths, only evals, scenarios and gates run",
+        help="check that correct scripts pass and incorrect scripts fail in the built-in evals, or in the evals in "
+        "PATH if given; can be repeated. If test paths are given, their tests also run; otherwise, only evals, "
+        "scenarios and gates run",
     )
 
 
@@ -329,20 +331,20 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         "--statek-record",
         choices=MODES,
         metavar="MODE",
-        help=f"when tests marked {CASSETTE} may reach real providers: none (the default) only plays cassettes, once "
-        "records missing cassettes, new_episodes adds missing recordings, all records every request again "
-        "and keeps other recordings, rewrite starts each cassette empty",
+        help=f"when to send requests from tests marked {CASSETTE} to real providers and record them. none (the "
+        f"default): only play cassettes; once: record missing cassettes; new_episodes: add missing recordings; "
+        f"all: record every request again and keep the other recordings; rewrite: start each cassette empty",
     )
     group.addoption(
         "--statek-cassette-list",
         metavar="FILE",
-        help="write each collected test's cassette path to this file, one per line, for use by "
-        "`statek-sim cassette orphans`",
+        help="write the cassette paths of all collected tests to this file, one per line, for use by `statek-sim "
+        "cassette orphans`",
     )
 
 
 def check_requested(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` if a configuration file key or an option has an invalid value."""
+    """Raise `pytest.UsageError` if an option or a key in the configuration file has an invalid value."""
     for name, (kind, _) in INI_KEYS.items():
         _check_key(config, name, kind)
     _check_cassette_list(config.getoption("--statek-cassette-list"))
@@ -373,7 +375,7 @@ def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
 
 
 def _check_cassette_list(path: str | None) -> None:
-    """Reject an unwritable path before tests are collected."""
+    """Reject a path that cannot be written, before tests are collected."""
     if path and os.path.isdir(path):
         raise pytest.UsageError(
             f"statek: --statek-cassette-list={path}: expected a file to write, found a folder"
@@ -393,14 +395,14 @@ def part_is_wanted(config: pytest.Config, part: str) -> bool:
 
 
 def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
-    """Return whether this run needs the plugin's cassette part."""
+    """Return whether this run uses the plugin's cassette part."""
     return bool(config.getoption("--statek-cassette-list")) or any(
         item.get_closest_marker(CASSETTE) for item in items
     )
 
 
 def wanted_early(config: pytest.Config) -> str | None:
-    """Return the requested backend before conftests are loaded and most options are read."""
+    """Return the requested backend; called before conftests are loaded and most options are read."""
     option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
     return option or config.getini("statek_backend") or None
 
@@ -422,7 +424,7 @@ def _absolute(path: str, here: Path) -> str:
 
 
 def _preset(text: str | None, here: Path) -> str | None:
-    """Return a preset file's path if it exists, otherwise the text, which is a preset name."""
+    """Return the path if the preset is a file, or else the text, which is a preset name."""
     if not text:
         return None
     return joined(here, text) if (here / text).is_file() else text

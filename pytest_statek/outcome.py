@@ -1,4 +1,4 @@
-"""Additional failures and report sections for tests that use this plugin's fixtures.
+"""Extra failures and report sections for tests that use this plugin's fixtures.
 
 Registered as a plugin when the first test requests such a fixture.
 """
@@ -23,23 +23,23 @@ class StoredOtherwise(pytest.PytestWarning):
 
 
 SECTION: Final = "STATEK conversation"
-"""The title of the section with the agents' conversation in a failed test's report."""
+"""The title of the report section that shows the agents' conversation when a test fails."""
 
 FIRST: Final = 10
 LAST: Final = 40
-"""The maximum number of lines to show from the start and the end of a conversation."""
+"""The maximum number of lines to show from the start, and from the end, of a conversation."""
 
 
 class Finishing(Protocol):
     """An LLM that can check whether all scripted replies were used."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if any replies are unused."""
+        """Raise `UnusedReplies` if any reply is unused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a fixture opened for a test: the LLM, its jobs' conversation and store remarks, and the network guard."""
+    """What a fixture set up for a test: the LLM, the jobs' conversation and store remarks, and the network guard."""
 
     llm: Finishing
     conversation: Callable[[], Sequence[str]]
@@ -56,7 +56,7 @@ _SHOWN: Final = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a passing test if replies were unused or code tried to use the real network."""
+    """Fail a passing test if a reply was unused or if code tried to use the real network."""
     yield
     if OPENED in item.stash:
         opened = item.stash[OPENED]
@@ -70,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the conversation to a failed test's report, for the first phase that failed."""
+    """Add the conversation to the report for the first phase of the test that failed."""
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
 
 
 def conversation(trace: Iterable[Event]) -> list[str]:
-    """Return a run's events as lines; for a long run, only the start and the end."""
+    """Return a run's events as lines. For a long run, only the start and the end are included."""
     from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
 
     written = list(transcript(trace))
@@ -104,7 +104,7 @@ def _check(opened: Opened, path: Path) -> None:
 
 
 def _connection(guard: NetworkGuard | None) -> str | None:
-    """Return a message about the first attempted connection, if any."""
+    """Return a message about the first connection attempt, if any."""
     if guard is None or not guard.attempts:
         return None
     first = guard.attempts[0]
@@ -116,12 +116,12 @@ def _connection(guard: NetworkGuard | None) -> str | None:
 
 
 def damage(trace: Iterable[Event]) -> list[StoreRemark]:
-    """Return remarks on values that the store lost or changed, or that STATEK's would lose or change."""
+    """Return remarks on values that the store lost or changed, or that STATEK's store would lose or change."""
     return [event for event in trace if isinstance(event, StoreRemark) and event.change != "not stored"]
 
 
 def _stored_otherwise(opened: Opened) -> str | None:
-    """Return a message about values that the store lost or changed, if this fails the test."""
+    """Return a message about values that the store lost or changed, if such values fail the test."""
     remarks = opened.remarks() if opened.strict_storage else ()
     return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
 

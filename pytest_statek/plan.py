@@ -1,4 +1,4 @@
-"""Checks a run's options; an invalid option ends the run before collection."""
+"""Checks a run's options. An invalid option stops the run before collection."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _YOUR_OWN: Final = "for your own scenarios, use --statek-scenarios=PATH with a .
 class Plan:
     """How a run's scenarios are executed. `files` are all scenario files, in order.
 
-    Without `profiles`, each scenario runs under its own profiles. `preset` and `seed` override the scenarios' own;
-    None keeps them. `report` is a folder. `installed` is the installed package, or None for the reference runtime. With
-    `strict_storage`, a scenario fails if the store loses a value. `watchdog` is the limits per scenario, or None.
-    With `explore`, each scenario is also explored, with `invariants` in addition to the built-in ones.
+    Without `profiles`, each scenario runs under its own profiles. `preset` and `seed` override those in the scenarios,
+    unless they are None. `report` is a folder. `installed` is the installed package, or None for the reference runtime.
+    With `strict_storage`, a scenario fails if the store loses a value. `watchdog` sets the limits per scenario, if any.
+    With `explore`, each scenario is also explored, and the `invariants` are checked in addition to the built-in ones.
     """
 
     files: tuple[Path, ...]
@@ -50,7 +50,7 @@ PLAN: Final = pytest.StashKey[Plan]()
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan for the options, with paths relative to `here`; raises `pytest.UsageError` for an invalid one."""
+    """Return the plan for the options, with paths relative to `here`; raises `pytest.UsageError` if one is invalid."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
@@ -86,13 +86,15 @@ def _installed() -> InstalledStatek:
 
 
 def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
-    """Return the profiles to run; an installed package has only its version's profile."""
+    """Return the profiles to run. An installed package supports only the profile for its version."""
     names = tuple(profile_known(name) for name in requested.profiles)
     if installed is None:
         return names
     for profile in names:
         if profile != installed.profile:
-            raise BadInput(f"--statek-profile={profile}: remove it; {installed} follows its own profile")
+            raise BadInput(
+                f"--statek-profile={profile}: remove this option; {installed} always uses its own profile"
+            )
     return (installed.profile,)
 
 
@@ -106,7 +108,7 @@ def _report_folder(requested: Requested) -> Path | None:
 
 
 def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
-    """Return the scenario files with their display paths."""
+    """Return the scenario files and their display paths."""
     own = {text: _shortened(Path(text), here) for text in scenarios if text != BUILT_IN}
     for path in own.values():
         _refuse_tests(path)
@@ -123,12 +125,12 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
 
 
 def _refuse_tests(path: Path) -> None:
-    """Raise `BadInput` for a test path that became the value of the preceding option."""
+    """Raise `BadInput` for a test path that pytest took as the value of the preceding option."""
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(
-            f"--statek-scenarios: no scenarios found in {str(path)!r}; if this is a path of tests, write it first: "
-            f"`pytest {path} --statek-scenarios` also runs the built-in suites; {_YOUR_OWN}"
+            f"--statek-scenarios: no scenarios found in {str(path)!r}; if this is a test path, put it before the "
+            f"option: `pytest {path} --statek-scenarios` also runs the built-in suites; {_YOUR_OWN}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The plugin's entry point, which is loaded in every pytest run and so must import almost nothing.
+"""The plugin's entry point. It is loaded in every pytest run, so it must import almost nothing.
 
 Modules that need `statek_sim` are registered as plugins when an option or a fixture requires them.
 """
@@ -78,7 +78,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the options and load the parts of the plugin they request."""
+    """Store the options and load the parts of the plugin that they require."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
     config.addinivalue_line("markers", options.REPEAT_MARKER)
@@ -104,7 +104,7 @@ def keep_stderr(config: pytest.Config) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Report the `statek_app` backend if it was not chosen explicitly."""
+    """Report the backend for `statek_app` if it was not chosen explicitly."""
     if config.stash[options.REQUESTED].backend is not None:
         return []
     if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
@@ -116,7 +116,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Load the cassette and repeated-test parts only in runs with tests that need them."""
+    """Load the parts for cassettes and repeated tests only if a test needs them."""
     if options.cassettes_are_wanted(config, items):
         config.pluginmanager.import_plugin("pytest_statek.cassettes")
     if any(item.get_closest_marker(options.REPEAT) for item in items):
@@ -124,7 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the fraction of passed runs for each passed repeated test, including those run in workers."""
+    """Show the fraction of passed runs for each repeated test that passed, including tests run in workers."""
     lines = [
         f"{report.nodeid}: {verdict}"
         for report in terminalreporter.getreports("passed")

@@ -1,6 +1,6 @@
-"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly; it passes if enough runs pass.
+"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly. The test passes if enough runs pass.
 
-Each run sets up function-scoped fixtures again. Registered as a plugin if a test is marked.
+Function-scoped fixtures are set up again for each run. Registered as a plugin if a test has the marker.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pytest_statek.options import REPEAT, RUN_NUMBER
 from statek_sim.intervals import Z, wilson
 
 POWERS: Final = (2, 4, 8)
-"""The values of k in pass^k, the probability that k runs all pass."""
+"""The values of k for pass^k, the probability that k runs all pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How often a test runs, and the fraction of runs that must pass."""
+    """The number of times a test runs, and the fraction of runs that must pass."""
 
     runs: int
     pass_at_least: float = 1.0
@@ -37,7 +37,7 @@ class Repetition:
             )
 
     def passes(self, passed: int) -> bool:
-        """Return whether this number of passed runs is enough."""
+        """Return whether enough runs passed."""
         return passed / self.runs >= self.pass_at_least
 
     def verdict(self, passed: int) -> str:
@@ -55,11 +55,11 @@ class Repetition:
         if low >= self.pass_at_least or self.pass_at_least == 1:
             return f"{share}, at least {wanted}"
         needed = least_runs(self.pass_at_least)
-        return f"{share}; too few runs to show {wanted}, which takes {needed} runs without a failure"
+        return f"{share}; too few runs to show {wanted}, which requires {needed} runs without a failure"
 
 
 def least_runs(share: float) -> int:
-    """Return how many runs without a failure show that a fraction is reached: Wilson's lower bound is n / (n + z²)."""
+    """Return the number of failure-free runs needed to show a pass rate, using Wilson's lower bound, n / (n + z²)."""
     return ceil(share * Z * Z / (1 - share))
 
 
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _reports(
     item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
 ) -> list[pytest.TestReport]:
-    """Run the test repeatedly; return one run's three reports, with the verdict in the call report."""
+    """Run the test repeatedly; return the three reports from one run, with the overall verdict in the call report."""
     runs = [_again(item, number) for number in range(repetition.runs)]
     passed = 0
     failed: list[int] = []
@@ -122,7 +122,7 @@ def _reports(
 
 
 def _again(item: pytest.Function, number: int) -> pytest.Function:
-    """Return a copy of the test as a new item, so that pytest sets up the fixtures again."""
+    """Return a copy of the test as a new item, so that pytest sets up its fixtures again."""
     made: pytest.Function = type(item).from_parent(
         item.parent,
         name=item.name,
@@ -141,8 +141,8 @@ def _run(
 ) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
     """Run the test once; return the setup, call (None if the setup failed) and teardown reports.
 
-    `following` is the next run; `nextitem` is the next test, which follows if this run is the last. pytest keeps the
-    fixtures that the next item needs.
+    `following` is the next run, if any; `nextitem` is the test that comes after the last run. pytest keeps the fixtures
+    that the next item needs.
     """
     hook = run.ihook
     first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))

@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return a header line unless scenarios run on the reference runtime."""
+    """Return a header line if scenarios run on the installed package."""
     installed = config.stash[PLAN].installed
     return (
         [] if installed is None else [f"statek: scenarios and applications run on the installed {installed}"]
@@ -40,7 +40,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Store a scenario's result or send it to the process with the summary, except for an expected failure."""
+    """Store a scenario's result, or send it to the process that prints the summary, unless it failed as expected."""
     report = yield
     if (
         call.when == "call"
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(
 
 
 def _find_modules_in(config: pytest.Config, folder: Path) -> None:
-    """Let scenarios use tools from modules in this folder until the run ends."""
+    """Let scenarios use tools from modules in this folder for the rest of the run."""
     place = str(folder)
 
     def forget() -> None:

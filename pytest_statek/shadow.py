@@ -1,4 +1,4 @@
-"""With `--statek-backend=reference`, `import statek` and `import dbzero` find the reference runtime during a run."""
+"""Makes `import statek` and `import dbzero` find the reference runtime, with `--statek-backend=reference`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statek_sim.shim.covered_names import StandIns, shadowed
 
 
 def stand_in(config: pytest.Config) -> None:
-    """Install the shims until the run ends, and report this in the header."""
+    """Install the shims for the rest of the run, and add a line about them to the header."""
     stand_ins = StandIns()
     try:
         stand_ins.install()
@@ -20,7 +20,7 @@ def stand_in(config: pytest.Config) -> None:
 
 
 class ShadowHeader:
-    """Adds a header line about the reference runtime and the installed packages that it hides."""
+    """Adds a header line about the reference runtime and the installed packages that it shadows."""
 
     def pytest_report_header(self) -> str:
         """Return the header line."""

@@ -1,4 +1,4 @@
-"""The summary of a run's scenarios: a terminal section, and a report as JSON, Markdown and HTML."""
+"""Summarizes a run's scenarios in a terminal section, and in a report as JSON, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ATTACHED: Final = "statek_scenario_result"
 
 
 RESULTS: Final = pytest.StashKey[dict[str, ScenarioResult]]()
-"""The key in `config.stash` for the results by id; if an item ran twice, the last result counts."""
+"""The key in `config.stash` for the results, keyed by id. If an item ran twice, its last result is used."""
 
 
 def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
@@ -47,7 +47,7 @@ class ScenarioSummary:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Read the result from a worker's report; describe a failure in full only once across profiles."""
+        """Read the result from a worker's report; describe a failure in full only under the first profile."""
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
             result = pickle.loads(attached)
@@ -91,7 +91,7 @@ class ScenarioSummary:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Print counts by suite and the verdict, without failures, which pytest has already shown."""
+        """Print counts by suite and the verdict. pytest has already shown the failures."""
         if self._report is None:
             return
         terminalreporter.section("STATEK scenarios")

@@ -1,4 +1,4 @@
-"""Runs scenario items in a worker process that can be killed, shared by all items in a session."""
+"""Runs scenario items in a worker process that can be killed. All items in a session share the process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 
 def is_looked_into(config: pytest.Config) -> bool:
-    """Return whether a debugger or coverage tool traces this process; it would not trace a worker process."""
+    """Return whether a debugger or coverage tool traces this process. A worker process would not be traced."""
     if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
         return True
     monitors = getattr(sys, "monitoring", None)  # supported for up to six tools from Python 3.12 on

@@ -1,7 +1,7 @@
 """Finds the STATEK_MAX_TOKEN_USAGE that keeps scenarios' real usage within a budget.
 
 STATEK compares its estimate with the limit after each call, so this module runs each scenario with different limits to
-find the largest one with which no job exceeds the budget, including its last call. For a scenario that stays within the
+find the largest one with which no job exceeds the budget, including its last call. If a scenario stays within the
 budget without a limit, the limit is projected from the ratio of estimated to real usage (`projected`).
 """
 
@@ -48,10 +48,10 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The recommended `limit`, which keeps a fraction `keep` of the scenarios within `budget` tokens.
+    """The recommended `limit`, with which a fraction `keep` of the scenarios stays within `budget` tokens.
 
     `basis` is the token count that the budget applies to. `over` are the scenarios that still exceed the budget, and
-    `unknown` are those whose provider did not report every call.
+    `unknown` are the scenarios whose provider did not report every call.
     """
 
     budget: int
@@ -71,7 +71,7 @@ def calibrate(
     basis: UsageBasis = UsageBasis.MEASURED,
     keep: float = 1.0,
 ) -> Calibration:
-    """Return the limit that keeps a fraction `keep` of these scenarios within `budget` tokens.
+    """Return the limit with which a fraction `keep` of these scenarios stays within `budget` tokens.
 
     Raises `BadInput` if no scenario has such a limit, for example because the provider reported no tokens.
     """
@@ -81,8 +81,8 @@ def calibrate(
     values = sorted(scenario.limit for scenario in found if scenario.limit is not None)
     if not values:
         raise BadInput(
-            f"--budget-tokens {budget}: no scenario of {len(replays)} has a limit that keeps it within this budget "
-            f"on {basis} tokens"
+            f"--budget-tokens {budget}: no limit keeps any of the {len(replays)} scenarios within this budget in "
+            f"{basis} tokens"
         )
     limit = quantile(values, 1 - keep)
     stopped, over = _effect(usable, free, limit, budget, basis)
@@ -103,7 +103,7 @@ def calibrate(
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the largest of the sorted `values` with at most this fraction of them below it; for 0, the smallest."""
+    """Return the largest of the sorted `values` with at most this fraction of values below it (for 0, the smallest)."""
     return values[min(int(share * len(values) + 1e-9), len(values) - 1)]
 
 
@@ -121,13 +121,13 @@ def _scenario_limit(
 
 
 def _projected(free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int:
-    """Convert the budget to STATEK's estimate, using the lowest ratio of estimate to usage of any job."""
+    """Convert the budget to STATEK's estimate, using the lowest ratio of estimate to usage among all jobs."""
     rates = [(ending.approx_tokens, ending.tokens(basis) or 0) for ending in free.values() if ending.calls]
     return min(budget * approx // real for approx, real in rates if real)
 
 
 def _largest(replay: Replay, free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int | None:
-    """Return the largest limit with which no job exceeds the budget, or None if one does even with 0."""
+    """Return the largest limit with which no job exceeds the budget, or None if a job exceeds it even with 0."""
 
     def kept(limit: int) -> bool:
         worst = _worst(replay.endings(_limits(replay, limit)), basis)

@@ -1,8 +1,8 @@
-"""A corpus of dialogues in several languages and text types, as scenarios, and a table of their results.
+"""A corpus of scenarios with dialogues in several languages and text types, and a table of the results.
 
-Every text has the same five exchanges. Its scenarios are dialogues of 1, 5 or 20 turns, with and without tools. Of four
-tools, one is used and three are only offered, as is common for agents. The table shows STATEK's estimate divided by the
-measured tokens for each text and dialogue type.
+Every language or text type has the same five exchanges. Its scenarios are dialogues with 1, 5 or 20 turns, with and
+without tools. Of the four tools, one is used and three are only offered, as is common for agents. For each text and
+dialogue type, the table shows STATEK's estimate divided by the measured tokens.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ KINDS: Final = (
     "base64",
     "long-identifiers",
 )
-"""The text file names, in table order."""
+"""The names of the text files, in table order."""
 
 PARCEL: Final = "{parcel}"
-"""The placeholder for a parcel number in the texts."""
+"""The placeholder for a parcel number in the text files."""
 
 _FOLDER: Final = Path(__file__).parent / "corpus"
 
@@ -64,7 +64,7 @@ class Text:
     exchanges: tuple[Exchange, ...]
 
     def exchange(self, number: int) -> Exchange:
-        """Return exchange `number`, from 0; after the last one, the exchanges repeat with another parcel."""
+        """Return the exchange with this zero-based number. After the last exchange, they repeat with another parcel."""
         found = self.exchanges[number % len(self.exchanges)]
         parcel = f"PL-{4401 + number // len(self.exchanges)}"
         return Exchange(*(part.replace(PARCEL, parcel) for part in (found.ask, found.record, found.answer)))
@@ -74,7 +74,7 @@ class Text:
 def text_of(key: str) -> Text:
     """Return the text for one language or type, from `corpus/KEY.yaml`.
 
-    A file with `like` contains only records and uses another file's texts.
+    A file with `like` contains only records; everything else comes from the file that it names.
     """
     root = parse((_FOLDER / f"{key}.yaml").read_text("utf-8"))
     written: Any = None if root is None else node_value(root)
@@ -155,7 +155,7 @@ CELLS: Final = tuple(Cell(turns, tools) for tools in (False, True) for turns in 
 
 
 def corpus_scenarios(model: str = DEFAULT_MODEL) -> tuple[Scenario, ...]:
-    """Return all corpus scenarios for an agent with this model, without limits."""
+    """Return all corpus scenarios, without limits, for an agent that uses this model."""
     return tuple(_scenario(text_of(key), cell, model) for key in KINDS for cell in CELLS)
 
 

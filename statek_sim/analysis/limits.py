@@ -1,7 +1,7 @@
 """How a preset's limits affect scenarios.
 
-This module finds where limits stop jobs, where they would stop them if tokens were counted with a tokenizer, and how
-much of each limit a scenario needs: the smallest value that does not stop it.
+This module finds where limits stop jobs, where they would stop jobs if tokens were counted with a tokenizer, and the
+value that a scenario needs for each limit: the smallest value that does not stop the scenario.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A job's ending with another token count, compared with its ending with STATEK's estimate.
+    """How a job ends with another token count, compared with how it ends with STATEK's estimate.
 
-    `turns` and `tokens` (measured) are the differences, negative for fewer. `at_least` is whether the job would
-    have continued but ran out of scripted replies.
+    `turns` and `tokens` (measured) are the differences; negative numbers mean fewer. `at_least` is whether the job
+    would have continued but ran out of scripted replies.
     """
 
     basis: UsageBasis
@@ -53,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStops:
-    """A scenario's job under a preset: its ending with STATEK's estimate and with other token counts."""
+    """A job in a scenario under a preset: how it ends with STATEK's estimate, and with other token counts."""
 
     scenario: str
     preset: str
@@ -64,7 +64,7 @@ class JobStops:
 
     @property
     def differs(self) -> bool:
-        """Whether another token count would change the job's ending."""
+        """Whether another token count would change how the job ends."""
         return any(
             comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
             for comparison in self.comparisons
@@ -75,7 +75,7 @@ OTHERS = (UsageBasis.MEASURED, UsageBasis.REPORTED)
 
 
 def compare_stops(replays: Sequence[Replay]) -> tuple[JobStops, ...]:
-    """Run each scenario with every token count, and return the comparison for each job, in order."""
+    """Run each scenario with every token count, and return a comparison for each job, in order."""
     return tuple(job for replay in replays for job in _jobs(replay))
 
 
@@ -109,9 +109,9 @@ def _comparison(basis: UsageBasis, ending: Ending, other: Ending) -> Comparison:
 
 
 def judge(ending: Ending, other: Ending) -> Judgement:
-    """Return the effect of STATEK's estimate; `ending` is the job's ending with it, `other` with another count.
+    """Return the effect of STATEK's estimate; the job ends as `ending` with it, and as `other` with another count.
 
-    If limits, even different ones, end both after the same call, the effect is the same.
+    If limits (even different limits) stop the job after the same call with both counts, the effect is the same.
     """
     if ending.calls == other.calls and {ending.stop, other.stop} <= LIMITS:
         return Judgement.SAME
@@ -130,9 +130,9 @@ SCRIPT_ENDS = "script ends"
 class LimitNeed:
     """The value that a scenario needs for one limit while the preset's other limits apply.
 
-    `needed` is the smallest value with which the limit stops no job, and `value` is the preset's value, None for
-    unlimited. `then` is how the run ends with `needed`. `stated` is whether the scenario sets the limit itself,
-    so presets do not change it.
+    `needed` is the smallest value with which the limit stops no job, and `value` is the preset's value (None if
+    unlimited). `then` is how the run ends with `needed`. `stated` is whether the scenario itself sets the limit, in
+    which case presets do not change it.
     """
 
     limit: LimitName
@@ -143,7 +143,7 @@ class LimitNeed:
 
     @property
     def enough(self) -> bool:
-        """Whether the preset's value is enough for the scenario."""
+        """Whether the preset's value is large enough for the scenario."""
         return self.value is None or self.value >= self.needed
 
     @property
@@ -158,7 +158,7 @@ class LimitNeed:
 class Sensitivity:
     """A scenario's outcome under a preset, and the value it needs for each limit.
 
-    `binds` is the limit that stops the scenario, or else the limit it comes closest to, or None.
+    `binds` is the limit that stops the scenario, or else the limit that it comes closest to, or None.
     """
 
     scenario: str
@@ -257,7 +257,7 @@ _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a job ended, and its final counts. `stop` is as in the run's record, None for a job that did not end.
+    """How a job ended, and its final counts. `stop` is as in the run's record (None for a job that did not end).
 
     `calls` counts answered calls. `script_ended` is whether the job requested too many replies. `failure` is
     the type of another error that ended the run before the job, such as `RunawayJob`.
@@ -275,7 +275,7 @@ class Ending:
     failure: str | None
 
     def tokens(self, basis: UsageBasis) -> int | None:
-        """Return the job's tokens by one of the counts, or None if the provider did not report every call."""
+        """Return the job's tokens according to one of the counts, or None if the provider did not report every call."""
         match basis:
             case UsageBasis.BYTES:
                 return self.approx_tokens
@@ -304,7 +304,7 @@ class Replay:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits in force: the scenario's own, and the preset's for the rest."""
+        """The limits in force: those set by the scenario, and the preset's values for all others."""
         settings = settings_of(self.scenario, preset=self.preset)
         return scenario_harness(self.scenario, self.profile, settings, preset=self.preset).limits
 
@@ -315,10 +315,10 @@ class Replay:
     def endings(
         self, limits: HarnessLimits | None = None, basis: UsageBasis = UsageBasis.BYTES
     ) -> Mapping[str, Ending]:
-        """Run the scenario and return how each answered or stopped job ended, in creation order.
+        """Run the scenario and return how each job that was answered or stopped ended, in creation order.
 
-        A script that is too short or has unused replies is not a failure, because other limits end jobs at other
-        points.
+        A script that is too short or has unused replies is not a failure, because different limits end jobs at
+        different points.
         """
 
         def changed(harness: LLM_Harness) -> LLM_Harness:
@@ -331,7 +331,7 @@ class Replay:
         return {name: _ending(record, job) for name, job in record.jobs.items() if job.llm_calls or job.stop}
 
     def with_limit(self, limit: LimitName, value: int | None) -> HarnessLimits:
-        """Return the limits in force with one changed; None removes that limit."""
+        """Return the limits in force with one limit changed; None removes the limit."""
         changes: dict[str, int | None] = {limit.value: value}
         return replace(self.limits, **changes)  # type: ignore[arg-type]  # the limits' own names
 

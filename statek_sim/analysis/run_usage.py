@@ -34,7 +34,7 @@ from statek_sim.values import Message, ToolSpec
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
-    """Return the data on each task in the results, in order and grouped by suite.
+    """Return the data for each task in the results, in order and grouped by suite.
 
     `cost` computes a request's cost; the default uses the prices in the agents' budgets.
     """
@@ -51,7 +51,7 @@ def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None)
 
 
 def _own_cost(scenario: ScenarioText) -> TaskCost | None:
-    """Return a function that computes request costs from the prices in the agents' budgets, or None without prices."""
+    """Return a function that computes request costs from the prices in agents' budgets, or None if there are none."""
     prices: dict[str, set[tuple[float | None, float | None]]] = {}
     for agent in scenario.agents.values():
         budget = agent.harness.budget
@@ -108,7 +108,8 @@ def analyse(
 ) -> UsageAnalysis:
     """Analyse the usage of finished scenarios, given in any order.
 
-    `tokenizers` must be those that measured the runs. Only runs on the reference backend have calls to analyse.
+    `tokenizers` must be the tokenizers with which the runs were measured. Only runs on the reference backend have calls
+    to analyse.
     """
     ordered = sorted(results, key=_place)
     read = [scenario_use(result, prices=prices, tokenizers=tokenizers) for result in ordered]
@@ -160,7 +161,7 @@ def _jobs(record: RunRecord, prices: PriceList, tokenizers: TokenizerRegistry | 
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows a job's requests, tracking the sizes of its messages and how many were already answered."""
+    """Follows a job's requests, tracking message sizes and the number of messages already answered."""
 
     requests: Sequence[LLMRequested]
     prices: PriceList
@@ -188,7 +189,7 @@ class _Reader:
         return TurnUse(turn=call.turn, model=call.model, provider=call.provider, use=use)
 
     def _follow(self, turn: int) -> None:
-        """Update the messages to those in a turn's request; a request may also remove messages."""
+        """Replace the messages with those in a turn's request, which may also have fewer messages."""
         while self.read < len(self.requests) and self.requests[self.read].turn <= turn:
             request = self.requests[self.read]
             self.read += 1
@@ -204,13 +205,13 @@ class _Reader:
         return self.sums[-1] if self.sums else Sizes()
 
     def _history(self) -> int:
-        """Return the bytes of messages already sent in an earlier answered request, with separators."""
+        """Return the bytes in messages that an earlier answered request already contained, including separators."""
         if not self.carried:
             return 0
         return self.sums[self.carried - 1].json_bytes + _SEPARATOR * min(self.carried, len(self.messages) - 1)
 
     def _tool_sizes(self, tools: tuple[ToolSpec, ...], tokenizer: Tokenizer) -> ToolSizes:
-        """Return the tools' sizes, which are the same in nearly all of a job's requests."""
+        """Return the tool sizes, which are the same in nearly all of a job's requests."""
         if tools is not self.tools:
             self.tools, self.tool_sizes = tools, ToolSizes.of(tools, tokenizer)
         return self.tool_sizes
@@ -272,11 +273,11 @@ def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) 
     if len(found) > 1:
         places = ", ".join(usage.place for usage in found)
         problems.append(
-            f"{last.provider} {last.model} has several prices ({places}); STATEK uses any of them"
+            f"{last.provider} {last.model} has several prices ({places}); which price STATEK uses is unspecified"
         )
     problems += cost_problems(price, tokens, last.provider)
     if len({call.model for call in calls}) > 1:
-        problems.append(f"several models, all tokens at the price of {last.model}")
+        problems.append(f"several models, with all tokens charged at the price of {last.model}")
     return Cost(
         statek=statek_cost(price, tokens),
         billed=provider_cost(price, tokens, last.provider),

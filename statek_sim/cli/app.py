@@ -52,10 +52,10 @@ class HelpText(Protocol):
 
 
 class Commands(TyperGroup):
-    """A command group whose help lists commands under headings; commands without a heading come last."""
+    """A command group that lists its commands under headings in the help; commands without a heading come last."""
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
-        """Write the command list to the help."""
+        """Add the command list to the help."""
         listed = {name for names in HEADINGS.values() for name in names}
         rest = tuple(name for name in self.commands if name not in listed)
         widest = max(map(len, self.commands))
@@ -70,14 +70,14 @@ class Commands(TyperGroup):
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Import the module for the command in `arguments[0]`, or every command's module if that is not a command."""
+    """Import the module for the command in `arguments[0]`, or all command modules if it is not a command."""
     names = [name for listed in HEADINGS.values() for name in listed]
     for name in arguments[:1] if arguments and arguments[0] in names else names:
         importlib.import_module(f"statek_sim.cli.{_MODULES.get(name, name)}")
 
 
 def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:
-    """Return the arguments with `help` and `version` replaced by `--help` and `--version`."""
+    """Return the arguments with `help` replaced by `--help`, and `version` by `--version`."""
     match arguments:
         case ["help", *words]:
             return [*words, "--help"]
@@ -104,13 +104,13 @@ def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
 
 
 def _inside(command: object) -> Mapping[str, Any]:
-    """Return a group's commands; empty for a command that is not a group."""
+    """Return a group's commands, or an empty mapping if the command is not a group."""
     return getattr(command, "commands", {})
 
 
 def _meant(word: str, commands: Mapping[str, object]) -> str:
     if Path(word).exists():
-        return f" To run it: `statek-sim run {word}`."
+        return f" To run the file: `statek-sim run {word}`."
     return suggestion(word, commands)
 
 
@@ -191,7 +191,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
 
 
 def _check_not_empty(arguments: Sequence[str]) -> None:
-    """Reject empty arguments, which come from unset shell variables: as a path, one would mean the current folder."""
+    """Reject empty arguments, which come from unset shell variables. An empty path would mean the current folder."""
     for place, word in enumerate(arguments):
         before = arguments[place - 1] if place else ""
         if not word or (word.startswith("--") and word.endswith("=")):
@@ -200,14 +200,14 @@ def _check_not_empty(arguments: Sequence[str]) -> None:
 
 
 def error_line(error: BadInput | OSError | UnicodeDecodeError) -> str:
-    """Return a one-line description of bad input, or of a file or connection error."""
+    """Return a one-line description of a bad input, file or connection error."""
     match error:
         case BrokenPipeError():
             return "standard output: the reader closed the pipe"
         case OSError(strerror=str(reason)):
             return f"{error.filename or 'standard output'}: {reason}"
         case UnicodeDecodeError(object=content, start=start):
-            return f"a file is not UTF-8: byte 0x{content[start]:02x} at {start}"
+            return f"a file is not UTF-8: byte 0x{content[start]:02x} at offset {start}"
     return str(error)
 
 
@@ -220,7 +220,7 @@ def _drop_output() -> None:
 
 
 def _command(arguments: Sequence[str] = ()) -> Callable[..., object]:
-    """Return the command line with the modules that `arguments` need, hiding Python types in the help."""
+    """Return the command line, with the modules that `arguments` need loaded and Python types hidden in the help."""
     load_commands(arguments)
     command = typer.main.get_command(app)
     _name_only(command)

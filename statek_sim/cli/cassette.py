@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 cassette = typer.Typer(
-    help="Record conversations with providers, and check recordings.\n\nExample: statek-sim cassette scan cassettes",
+    help="Record LLM conversations, and check the recordings.\n\nExample: statek-sim cassette scan cassettes",
     no_args_is_help=True,
 )
 app.add_typer(cassette, name="cassette")
@@ -45,8 +45,8 @@ def scan(
     """Find credentials in cassettes.
 
     Scans cassettes from this and other tools, including streamed bodies. Shows the first four characters of each
-    finding. Exits 1 on a finding, and on a file or body that cannot be scanned completely. Suspicious text is only a
-    warning.
+    finding. Exits 1 if there is a finding, or if a file or body cannot be scanned completely. Suspicious text only
+    causes a warning.
 
     Example: statek-sim cassette scan cassettes
     """
@@ -85,13 +85,16 @@ def diff(
     new: Annotated[Path, argument("NEW", "The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        option("NAME", "Ignore this part when matching requests, such as body.metadata (repeatable)."),
+        option(
+            "NAME",
+            "Ignore this part of requests, such as body.metadata, when matching them; can be repeated.",
+        ),
     ] = None,
 ) -> None:
     """Show what a new recording changed.
 
     Compares replies, tool calls, token usage and model versions; ignores ids and times. Bodies in an unknown format are
-    reported and compared as JSON or text. Exits 1 when the cassettes differ.
+    reported, and compared as JSON or text. Exits 1 if the cassettes differ.
 
     Example: statek-sim cassette diff old.yaml new.yaml
     """
@@ -117,7 +120,7 @@ def orphans(
 ) -> None:
     """List cassettes that no test uses.
 
-    Collects the tests with pytest, without running them. Exits 1 when a cassette is unused.
+    Collects the tests with pytest, without running them. Exits 1 if a cassette is unused.
 
     Example: statek-sim cassette orphans tests
     """
@@ -132,13 +135,13 @@ def orphans(
     left = unused(found, _used(folders)) if found else []
     here = Path.cwd()
     say(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in left)
-    say([f"{len(found)} cassettes, {len(left)} without a test"], err=True)
+    say([f"{len(found)} cassettes, {len(left)} not used by any test"], err=True)
     if left:
         raise typer.Exit(1)
 
 
 def _used(folders: list[Path]) -> list[Path]:
-    """Return the cassettes used by the tests that pytest collects; raises `BadInput` when collection fails."""
+    """Return the cassettes used by the tests that pytest collects; raises `BadInput` if collection fails."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "cassettes"
         command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={target}"]
@@ -154,22 +157,27 @@ CASSETTES: Final = Path("cassettes")
 PathsArgument = Annotated[list[Path], argument("SCENARIO", "Scenario files or folders.")]
 ProviderOption = Annotated[
     str,
-    option("NAME", "The provider to call, by its STATEK name; configured by NAME_API_URL and NAME_API_KEY."),
+    option("NAME", "The STATEK name of the provider to call; NAME_API_URL and NAME_API_KEY configure it."),
 ]
-ModelOption = Annotated[str | None, option("NAME", "Use this model for all agents instead of their own.")]
+ModelOption = Annotated[
+    str | None, option("NAME", "Use this model for all agents, instead of each agent's own model.")
+]
 CassettesOption = Annotated[Path, option("DIR", "Cassette folder.")]
 ModeOption = Annotated[
     str,
     option(
         "once|new_episodes|all|rewrite",
-        "once keeps an existing cassette, new_episodes adds missing recordings, all records every request again and "
-        "keeps other recordings, rewrite starts each cassette empty.",
+        "once: keep existing cassettes; new_episodes: add missing recordings; all: record every request again and keep "
+        "the other recordings; rewrite: start each cassette empty.",
     ),
 ]
 SelectOption = Annotated[
-    str | None, option("TEXT", "Use only the scenario with this id, or those whose name contains TEXT.")
+    str | None,
+    option("TEXT", "Use only the scenario with this id, or all scenarios whose names contain TEXT."),
 ]
-ProfileOption = Annotated[str | None, option("P", "Behaviour profile. Default: that of the newest release.")]
+ProfileOption = Annotated[
+    str | None, option("P", "Behaviour profile. Default: the newest release's profile.")
+]
 PythonOption = Annotated[
     str | None, option("PATH", "Run on the installed statek package instead of the reference runtime.")
 ]
@@ -188,7 +196,7 @@ def record(
     secret_name: options.SecretNameOption = None,
     secret_pattern: options.SecretPatternOption = None,
 ) -> None:
-    """Record scenarios with a real provider into cassettes.
+    """Run scenarios with a real provider and record cassettes.
 
     The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays the cassettes without an API key.
 
@@ -216,7 +224,7 @@ def record(
 def _pairs(
     scenarios: tuple[Scenario, ...], select: str | None, profile: str | None
 ) -> list[tuple[Scenario, Profile]]:
-    """Return the chosen scenarios, each with the profile to record it under."""
+    """Return the chosen scenarios, each with the profile to use while recording."""
     from statek_sim.suite.recorded import usual_profile
     from statek_sim.suite.run import chosen_or_fail
 
@@ -230,7 +238,7 @@ def _pairs(
 
 
 def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]:
-    """Return the function that runs scenarios, and the installed package's profile, or None without a package."""
+    """Return the function that runs scenarios, and the installed package's profile (None on the reference runtime)."""
     from statek_sim.suite.run import run_one
 
     if python is None:
@@ -260,7 +268,7 @@ def _record(
 
 
 def live_transport() -> LiveTransport:
-    """Return a transport for real requests; raises `BadInput` if httpx is not installed."""
+    """Return a transport that sends real requests; raises `BadInput` if httpx is not installed."""
     from statek_sim.providers.network import permit_network
 
     try:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 REFERENCE: Final = "reference"
-"""The reference runtime, under the other side's profile."""
+"""The name of the reference runtime, which runs under the other side's profile."""
 
 _SIDE: Final = (
-    "a profile like 1.4, a release like 1.2.7, the path of an interpreter with statek, or `reference`"
+    "a profile like 1.4, a release like 1.2.7, the path to a Python interpreter that has statek installed, or "
+    "`reference`"
 )
 
 BeforeArgument = Annotated[str, argument("A", f"One side: {_SIDE}.")]
@@ -35,8 +36,8 @@ PythonOption = Annotated[
     list[str] | None,
     option(
         "PATH",
-        "Also compare this interpreter's package with its profile (repeatable). Unless a side is "
-        "`reference`, A or B must be the package's release.",
+        "Also compare the package installed for this interpreter with the profile for its version; can be repeated. "
+        "Unless one side is `reference`, A or B must be the package's release.",
     ),
 ]
 
@@ -53,9 +54,9 @@ def compare(
 ) -> None:
     """Compare two profiles, releases or installed packages.
 
-    For two profiles or releases, every scenario runs under both, and each change names the rules that cause it. For an
-    interpreter, its statek package runs the scenarios, and the results are compared with the reference runtime under
-    the package's profile. Exits 1 when a package differs from its profile.
+    For two profiles or releases, every scenario runs under both, and each difference is shown with the rules that cause
+    it. For an interpreter, its statek package runs the scenarios, and the results are compared with those of the
+    reference runtime under the package's profile. Exits 1 if a package differs from its profile.
 
     Example: statek-sim compare 1.2.7 1.4.2
     """
@@ -88,14 +89,15 @@ def compare(
 
 
 def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
-    """Return the interpreters to compare with their profiles, and the two sides, or None for the sides."""
+    """Return the interpreters to compare with their profiles, and the two sides, or None instead of the sides."""
     from statek_sim.compare.changes import check_interpreter, is_interpreter, side_named, side_of
 
     pythons = [word for word in (before, after) if is_interpreter(word)]
     if REFERENCE in (before, after):
         if len(pythons) != 1:
             raise BadInput(
-                f"{before} {after}: expected `{REFERENCE}` and the path of an interpreter with statek"
+                f"{before} {after}: expected `{REFERENCE}` and the path to a Python interpreter that has statek "
+                f"installed"
             )
         return [*pythons, *more], None
     first, second = [side_of(word) if word in pythons else side_named(word) for word in (before, after)]
@@ -106,10 +108,10 @@ def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tup
 
 
 def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """Return the scenarios; raises BadInput when none uses the statek engine."""
+    """Return the scenarios; raises BadInput if none uses the statek engine."""
     if not any(scenario.engine == "statek" for scenario in scenarios):
         raise BadInput(
             "no scenario to compare: all of these scenarios use the agent engine, which does not depend on STATEK's "
-            "release; name scenarios of the statek engine, or none for the built-in suites"
+            "release; pass scenarios that use the statek engine, or no path to use the built-in suites"
         )
     return scenarios

@@ -1,4 +1,4 @@
-"""`statek-sim evals`: list and check evals, and measure how each part of a harness affects a model."""
+"""`statek-sim evals`: list and check evals, and measure how each part of a harness affects a model's results."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ app.add_typer(evals)
 EvalPaths = Annotated[
     list[Path] | None, argument("PATH", "Eval files or folders. Default: the built-in evals.")
 ]
-EvalOption = Annotated[list[str] | None, option("ID", "Use only this eval (repeatable).", "--eval")]
+EvalOption = Annotated[list[str] | None, option("ID", "Use only this eval; can be repeated.", "--eval")]
 SeedsOption = Annotated[int, option("N", "Number of seeds; the first seed is 0.", min=1, max=1000)]
 
 
@@ -71,7 +71,7 @@ def list_evals(
         f"{sum(scenario.tier == tier for scenario in suite)} {tier}" for tier in ("easy", "medium", "hard")
     ]
     wrong = sum(len(scenario.wrong) for scenario in suite)
-    typer.echo(f"\n{len(suite)} evals ({', '.join(tiers)}), {wrong} wrong scripts")
+    typer.echo(f"\n{len(suite)} evals ({', '.join(tiers)}), {wrong} incorrect scripts")
 
 
 def _row(scenario: EvalScenario) -> dict[str, object]:
@@ -92,9 +92,9 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Check that correct scripts pass and wrong scripts fail.
+    """Check that correct scripts pass and incorrect scripts fail.
 
-    Exits 1 when an eval gives the wrong verdict on a script.
+    Exits 1 if an eval gives the wrong verdict on a script.
     """
     from statek_sim.evals.players import failure_line, proofs
 
@@ -107,7 +107,7 @@ def check(
         failed += bool(bad)
         say([failure_line(scenario, proof) for proof in bad], err=True)
     typer.echo(
-        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} runs, {seeds} of each script"
+        f"{len(suite) - failed} of {len(suite)} evals gave only correct verdicts: {played} runs, {seeds} per script"
     )
     if failed:
         raise typer.Exit(1)
@@ -131,40 +131,43 @@ ModelOption = Annotated[
     str,
     option(
         "PROFILE",
-        "A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
-        "or the path of a .toml file.",
+        "A built-in profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), or the path to a .toml file.",
     ),
 ]
 AgentOption = Annotated[
     str | None,
     option(
         "MODULE:ATTR",
-        "Your own agent: a callable that takes an Assignment and returns the answer. For comparison, the "
-        "built-in bare and full harnesses run too, each also with a model that never fails.",
+        "Your own agent: a callable that takes an Assignment and returns the answer. For comparison, the built-in bare "
+        "and full harnesses also run, each with this model and with a model that never fails.",
     ),
 ]
 ArmsOption = Annotated[
     list[str] | None,
     option(
         "ARM",
-        "Run this arm (repeatable): full (all parts), bare (none), no-PART (all but one), parts joined by +, or "
-        "ablation (full, bare and every no-PART; the default). Parts: rescue, nudges, steps, context, protection.",
+        "Run this arm: full (all parts), bare (no parts), no-PART (all parts but one), parts joined by +, or ablation "
+        "(full, bare and every no-PART; the default). Parts: rescue, nudges, steps, context, protection. Can be "
+        "repeated.",
     ),
 ]
 RunsOption = Annotated[int, option("N", "Number of seeds; each eval runs once per seed in each arm.")]
 PriceOption = Annotated[
-    str | None, option("IN:OUT", "US dollars per million prompt and completion tokens, such as 0.15:0.6.")
+    str | None,
+    option("IN:OUT", "The prices per million prompt and completion tokens in US dollars, such as 0.15:0.6."),
 ]
 BaselineOption = Annotated[
     Path | None,
-    option("FILE", "Exit 1 when an eval passes less often in an arm than in this baseline, or did not run."),
+    option("FILE", "Exit 1 if an eval passes less often in an arm than in this baseline, or did not run."),
 ]
 PolicyOption = Annotated[
-    Path | None, option("FILE", "Exit 1 when the runs violate a rule in this policy (.toml).")
+    Path | None, option("FILE", "Exit 1 if the runs violate a rule in this policy (a .toml file).")
 ]
 UpdateOption = Annotated[
     Path | None,
-    option("FILE", "Write the runs to this baseline file, replacing any existing one.", "--update-baseline"),
+    option(
+        "FILE", "Write the results to this baseline file, replacing any existing file.", "--update-baseline"
+    ),
 ]
 
 
@@ -188,8 +191,9 @@ def run(
 ) -> None:
     """Run evals in several arms of a harness and compare them.
 
-    An arm is the harness with some of its parts. All arms use the same random numbers, so the simulated model makes
-    the same draws for an eval and seed in each arm. Exits 1 when a baseline is not met or a policy rule is violated.
+    An arm is the harness with some of its parts enabled. All arms use the same random numbers, so for a given eval and
+    seed, the simulated model makes the same draws in each arm. Exits 1 if a baseline is not met or a policy rule is
+    violated.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -254,7 +258,7 @@ def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
 
 
 def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]) -> bool:
-    """Print the violated rules, and return whether there are none."""
+    """Print the violated rules; return whether all rules were met."""
     from statek_sim.gate.evals_policy import judge_evals
 
     verdicts = judge_evals(policy, experiment, outcomes)
@@ -273,7 +277,7 @@ def _held(
     arms: bool,
     only: bool,
 ) -> bool:
-    """Compare runs with a baseline and print the result."""
+    """Compare the runs with a baseline and print the result."""
     from statek_sim.evals.baseline import held_against
 
     # Every run of the baseline has to be repeated unless it was excluded: a missing eval is a regression.

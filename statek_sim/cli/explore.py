@@ -1,4 +1,4 @@
-"""`statek-sim explore`: run scenarios under every crash, order, limit and fault."""
+"""`statek-sim explore`: run scenarios under crashes, reorderings, limits and faults."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """A deviation kind."""
+    """A kind of deviation."""
 
     CRASHES = "crashes"
     ORDERS = "orders"
@@ -40,36 +40,40 @@ class Kind(StrEnum):
 
 DepthOption = Annotated[
     int,
-    option("N", "Deviations per run, 1 or 2: 2 covers, for example, a second crash during recovery.", min=1),
+    option(
+        "N",
+        "Number of deviations per run, 1 or 2; with 2, for example, a second crash during recovery.",
+        min=1,
+    ),
 ]
 KindOption = Annotated[
     list[Kind] | None,
     option(
         "KIND",
-        "Try only this kind of deviation: crashes, orders, limits, faults, moves (events happen at "
-        "another time) or commits (a commit is lost) (repeatable).",
+        "Try only this kind of deviation: crashes, orders, limits, faults, moves (an event happens at another time) or "
+        "commits (a commit is lost). Can be repeated.",
         "--kind",
     ),
 ]
-OrdersOption = Annotated[int, option("N", "Maximum number of orders to try per scenario.", min=1)]
-PairsOption = Annotated[int, option("N", "Maximum number of deviation pairs to try per scenario.", min=1)]
+OrdersOption = Annotated[int, option("N", "The maximum number of orderings to try per scenario.", min=1)]
+PairsOption = Annotated[int, option("N", "The maximum number of deviation pairs to try per scenario.", min=1)]
 InvariantOption = Annotated[
     list[str] | None,
     option(
         "MODULE:NAME",
-        "Also check your own invariant: a callable that takes a variation and returns a problem as a "
-        "string, or None if there is none (repeatable).",
+        "Also check your own invariant: a callable that takes a variation and returns None, or a string that describes "
+        "the problem. Can be repeated.",
         "--invariant",
     ),
 ]
 SaveOption = Annotated[
-    Path | None, option("DIR", "Write each failure to this folder as a scenario file.", "--save")
+    Path | None, option("DIR", "Write a scenario file for each failure to this folder.", "--save")
 ]
 ReplayOption = Annotated[
-    bool, flag("Replay the failures saved in PATH, and show FIXED or FAILED for each.", "--replay")
+    bool, flag("Replay the failures saved in PATH, and show FIXED or FAILED for each failure.", "--replay")
 ]
 TokensOption = Annotated[
-    int | None, option("N", "Fail when one crash adds more than N measured tokens to a scenario.", min=0)
+    int | None, option("N", "Fail if a single crash adds more than N measured tokens to a scenario.", min=0)
 ]
 WatchdogLimitsOption = Annotated[
     str,
@@ -102,10 +106,10 @@ def explore(
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:
-    """Run scenarios under every crash, order, limit and fault.
+    """Run scenarios under crashes, reorderings, limits and faults.
 
-    Every run is checked against invariants. Exits 1 when an invariant is violated, or when crash recovery takes more
-    tokens than --max-crash-tokens.
+    Every run is checked against invariants. Exits 1 if an invariant is violated, or if recovery from a crash
+    takes more tokens than --max-crash-tokens.
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """
@@ -153,7 +157,7 @@ def _exit_code(found: Exploration, over: Sequence[str]) -> int:
 
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
-    """Return the pairs with every scenario under this preset; None keeps the scenarios' own presets."""
+    """Return the pairs with this preset set in every scenario; if None, scenarios keep their own presets."""
     from statek_sim.harness.preset import located_preset
 
     if preset is None:
@@ -165,7 +169,7 @@ def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
 def pairs_of(
     scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
 ) -> list[Pair]:
-    """Return the runs to explore: each scenario under the requested profiles, or under its first."""
+    """Return the runs to explore: each scenario under the requested profiles, or under its first profile."""
     from statek_sim.suite.run import chosen_or_fail
 
     every = chosen_or_fail(scenarios, profiles=profile, select=select, tags=tags)
@@ -184,7 +188,7 @@ def _explore(
     limits: WatchdogLimits | None,
     executor: Executor,
 ) -> tuple[Exploration, list[Pair]]:
-    """Explore the pairs; return the results and their pairs in order. After Ctrl-C, return only finished pairs."""
+    """Explore the pairs; return the results and their pairs, in order. After Ctrl-C, return only the finished pairs."""
     from rich.console import Console
 
     from statek_sim.explore.result import Exploration
@@ -208,7 +212,7 @@ def _explore(
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
-    """Write a scenario file for each failure, and return the exploration with the file names."""
+    """Write a scenario file for each failure, and return the exploration with the file names added."""
     from statek_sim.explore.result import case_name, case_text
     from statek_sim.reporting.artifact import write_artifact
 
@@ -233,7 +237,7 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int) -> Iterator[str]:
 
 
 def _replay(paths: Sequence[Path]) -> None:
-    """Replay each saved failure and print whether it is fixed; exit 1 unless all are fixed."""
+    """Replay each saved failure and print whether it is fixed; exit 1 unless all failures are fixed."""
     from statek_sim.explore.workers import replay
     from statek_sim.reporting.exploration import replay_line
 

@@ -30,8 +30,8 @@ Presets = Annotated[
     list[str] | None,
     argument(
         "PRESET|PATH",
-        "Presets (default, local, interactive, batch, or .env files), then scenario files (.yaml) or folders "
-        "to run under them. Default: the built-in workloads.",
+        "The presets to check (default, local, interactive, batch, or .env files), followed by the scenario files "
+        "(.yaml) or folders to run with them. Default: the built-in workloads.",
     ),
 ]
 
@@ -40,8 +40,8 @@ PolicyOption = Annotated[
     Path | None,
     option(
         "FILE",
-        "The policy, a TOML file. Default: the built-in one; with the built-in workloads, each built-in preset "
-        "has its own.",
+        "The policy (a TOML file). Default: the built-in policy; with the built-in workloads, each built-in preset has "
+        "its own policy.",
     ),
 ]
 ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios that do not list it are skipped.")]
@@ -49,18 +49,19 @@ AllowDefaultsOption = Annotated[
     bool, flag("Accept a preset file without limits and use STATEK's defaults.", "--allow-defaults")
 ]
 GithubOption = Annotated[
-    bool, flag("Also print GitHub annotations that point to lines in the preset files.", "--github")
+    bool, flag("Also print GitHub annotations for the affected lines in the preset files.", "--github")
 ]
 BaselineOption = Annotated[
     Path | None,
     option(
         "PATH",
-        "Fail when a result is worse than in this baseline: a .json file, or a folder with one file per preset. The "
+        "Fail if a result is worse than in this baseline: a .json file, or a folder with one file per preset. The "
         "policy sets the tolerance.",
     ),
 ]
 UpdateBaselineOption = Annotated[
-    bool, flag("Write the baseline instead of comparing with it, and show the diff.", "--update-baseline")
+    bool,
+    flag("Write the baseline instead of comparing results with it, and show the diff.", "--update-baseline"),
 ]
 
 
@@ -80,7 +81,7 @@ def gate(
 ) -> None:
     """Check that presets let jobs finish and stop runaway jobs.
 
-    Exits 1 when a rule fails, 2 when a preset, the policy or a scenario is invalid.
+    Exits 1 if a rule fails, and 2 if a preset, the policy or a scenario is invalid.
 
     Example: statek-sim gate presets/orders.env scenarios --policy policy.toml
     """
@@ -110,7 +111,7 @@ def gate(
 
 
 def _baseline_to_write(path: Path | None) -> Path:
-    """Return the path to write baselines to; raises `BadInput` if none is given."""
+    """Return the path for new baselines; raises `BadInput` if no path is given."""
     if path is None:
         raise BadInput("--update-baseline requires --baseline PATH")
     return path
@@ -119,7 +120,7 @@ def _baseline_to_write(path: Path | None) -> Path:
 def _check_baselines(
     place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
 ) -> None:
-    """Check before the run that no report replaces a baseline and no new baseline replaces another file."""
+    """Check, before the run, that no report would replace a baseline and no new baseline would replace another file."""
     from statek_sim.gate.baseline import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())

@@ -1,4 +1,4 @@
-"""`statek-sim guards`: measure guards, or print their verdicts on given texts."""
+"""`statek-sim guards`: measure guards on labelled text, or print their verdicts on your own text."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ if TYPE_CHECKING:
 
 CorpusArgument = Annotated[
     list[Path] | None,
-    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.'),
+    argument(
+        "FILE",
+        'Corpora for --guard, with one {"id", "text", "bad"} object per line. Default: the built-in corpora.',
+    ),
 ]
 GuardOption = Annotated[
     str | None, option("NAME", "Measure only this guard: personal-data, secrets or injection.")
 ]
 CheckOption = Annotated[
-    Path | None, option("FILE", 'Print a verdict for each line {"id", "text", "point"} instead of measuring.')
+    Path | None,
+    option(
+        "FILE", 'Print a verdict for each {"id", "text", "point"} line in this file, instead of measuring.'
+    ),
 ]
 FileOption = Annotated[
     Path | None,
-    option("FILE", "With --check: use the guards in this TOML file instead of the shipped ones.", "--file"),
+    option(
+        "FILE", "With --check: use the guards in this TOML file instead of the built-in guards.", "--file"
+    ),
 ]
 TierOption = Annotated[str, option("TIER", "With --file: the user's tier. Default: guards for all tiers.")]
 EnvironmentOption = Annotated[
@@ -54,7 +62,7 @@ def guards(
     environment: EnvironmentOption = "",
     report: options.JsonFileOption = None,
 ) -> None:
-    """Measure guards on attacks and harmless texts.
+    """Measure guards on attacks and harmless text.
 
     Example: statek-sim guards --guard injection
     """
@@ -62,7 +70,7 @@ def guards(
 
     check_outputs({"--json": report})
     if file is not None and (check is None or guard is not None):
-        raise BadInput("--file: requires --check, and excludes --guard")
+        raise BadInput("--file: requires --check, and cannot be used with --guard")
     if check is not None:
         for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
@@ -71,7 +79,7 @@ def guards(
     corpora = list(_corpora(corpus or (), guard))
     measured = list(_measured(chosen, corpora))
     if not measured:
-        raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
+        raise BadInput(f'no corpus for {", ".join(chosen)}; pass a file with lines {{"id", "text", "bad"}}')
     show(lambda width: guard_lines(measured, width=width))
     write_outputs((report, lambda: guards_json(measured)))
 
@@ -120,7 +128,7 @@ def _corpora(files: Sequence[Path], guard: str | None) -> Iterator[Corpus]:
 
     for file in files:
         if guard is None:
-            raise BadInput(f"{file}: name the guard to measure with --guard NAME")
+            raise BadInput(f"{file}: requires --guard NAME, the guard to measure")
         yield corpus_file(file, guard)
     if not files:
         yield from own_corpora()

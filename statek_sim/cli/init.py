@@ -20,10 +20,10 @@ FILES: Final = {
     "pytest.ini": "pytest.ini",
     ".github/workflows/statek.yml": "statek.yml",
 }
-"""The project's files, each with its source in this package."""
+"""Maps the project's files to their sources in this package."""
 
 _REPLACED: Final = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-"""Files whose pytest section has no effect next to a `pytest.ini`, with that section's header."""
+"""Files whose pytest section is ignored if there is a `pytest.ini`, with the section's header."""
 
 _NEXT: Final = """\
 try:
@@ -36,7 +36,7 @@ try:
 def init(
     folder: Annotated[
         Path,
-        argument("FOLDER", "The folder to write to. Default: the current folder."),
+        argument("FOLDER", "The project folder. Default: the current folder."),
     ] = Path(),
 ) -> None:
     """Write a starter project whose tests all pass.
@@ -65,7 +65,7 @@ def _note_replaced(folder: Path) -> None:
         path = folder / name
         if path.is_file() and section in path.read_text("utf-8", "replace"):
             typer.echo(
-                f"note: with pytest.ini, pytest no longer reads {path}; move its pytest settings to pytest.ini"
+                f"note: because of pytest.ini, pytest no longer reads {path}; move the pytest settings to pytest.ini"
             )
 
 

@@ -1,4 +1,4 @@
-"""Input and output shared by commands: load scenarios, check files before a run, print and write results."""
+"""Input and output functions shared by commands: load scenarios, check files before a run, print and write results."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines to standard output, or with `err` to standard error with API keys removed."""
+    """Print lines to standard output or, if `err` is set, to standard error with API keys removed."""
     for line in lines:
         typer.echo(_without_keys(line) if err else line, err=err)
 
@@ -30,7 +30,7 @@ def _without_keys(line: str) -> str:
 
 
 def show(lines: Callable[[int], Iterable[Text]]) -> None:
-    """Print the lines for the console's width, without more wrapping or colours."""
+    """Print lines that already fit the console's width, without further wrapping or colours."""
     from rich.console import Console
 
     console = Console()
@@ -39,7 +39,7 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
-    """Write each result whose path is not None, non-strings as JSON, and print the file names."""
+    """Write each result whose path is not None (as JSON unless it is a string), and print the file names."""
     from statek_sim.reporting.artifact import json_text, write_artifact
 
     written = []
@@ -60,7 +60,7 @@ def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
 
 
 def scenarios_among(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split words into names and scenario paths; a path is a folder or ends in .yaml or .yml."""
+    """Split words into names and scenario paths. A word is a path if it is a folder or ends in .yaml or .yml."""
     paths = [word for word in words if word.endswith((".yaml", ".yml")) or Path(word).is_dir()]
     return [word for word in words if word not in paths], paths
 
@@ -90,7 +90,7 @@ def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
 
 
 def check_once(paths: Sequence[Path]) -> None:
-    """Raise BadInput if a file is given twice, because its tasks would count twice."""
+    """Raise BadInput if a file is passed twice, because its tasks would be counted twice."""
     places: dict[Path, Path] = {}
     for path in paths:
         before = places.setdefault(path.resolve(), path)
@@ -101,7 +101,7 @@ def check_once(paths: Sequence[Path]) -> None:
 def check_outputs(
     files: Mapping[str, Path | None], reads: Mapping[str, Iterable[Path]] | None = None
 ) -> None:
-    """Raise BadInput if an option's file cannot be written or is also used by another option.
+    """Raise BadInput if an option's output file cannot be written or is also used by another option.
 
     `files` maps options to output files; `reads` maps options to input files that must not be overwritten.
     """
@@ -116,14 +116,16 @@ def check_outputs(
         if path.exists() and not path.is_file():
             continue  # A pipe accepts several reports, one after the other.
         if path.resolve() in inputs:
-            raise BadInput(f"{option} {path}: {inputs[path.resolve()]} reads this file; write to another one")
+            raise BadInput(
+                f"{option} {path}: {inputs[path.resolve()]} reads this file; choose a different output file"
+            )
         other = options.setdefault(path.resolve(), option)
         if other != option:
-            raise BadInput(f"{other} and {option}: both write {path}; expected different files")
+            raise BadInput(f"{other} and {option}: both write {path}; choose different files")
 
 
 def check_required(given: Mapping[str, object], needed: object, name: str) -> None:
-    """Raise BadInput if an option in `given` is set but the option `name`, which it needs, is not."""
+    """Raise BadInput if an option in `given` is set without the option `name`, which it requires."""
     for options, value in given.items():
         if value not in (None, False, ()) and not needed:
             raise BadInput(f"{options} {'require' if ' and ' in options else 'requires'} {name}")
@@ -132,7 +134,7 @@ def check_required(given: Mapping[str, object], needed: object, name: str) -> No
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
     """Raise BadInput if a new baseline would replace an existing file that is not a baseline.
 
-    A baseline has `schema`, in any version, at `key`. Empty files may be replaced.
+    A baseline contains `schema`, in any version, under `key`. Empty files may be replaced.
     """
     from statek_sim.reporting.artifact import check_writable
 

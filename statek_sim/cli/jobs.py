@@ -38,15 +38,18 @@ StoreOption = Annotated[
     str,
     option("ADDRESS", "The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.", "--store"),
 ]
-RunArgument = Annotated[list[str] | None, argument("RUN", "Run names. Default: all interrupted runs.")]
+RunArgument = Annotated[
+    list[str] | None, argument("RUN", "The runs to resume. Default: all interrupted runs.")
+]
 RestartOption = Annotated[
-    float, option("SECONDS", "Virtual seconds between the last commit and the resumption.", min=0.0)
+    float,
+    option("SECONDS", "The virtual seconds that pass between the last commit and the resumption.", min=0.0),
 ]
 LeaseOption = Annotated[
     float,
     option(
         "SECONDS",
-        "Real seconds without a heartbeat after which another worker may take over a run.",
+        "The real seconds without a heartbeat after which another worker may take over a run.",
         min=1.0,
     ),
 ]
@@ -57,7 +60,7 @@ DEFAULT_LEASE = 60.0
 def list_jobs(store: StoreOption, json_file: options.JsonOption = None) -> None:
     """List the jobs in all runs in a store.
 
-    Exits 2 when a run cannot be read.
+    Exits 2 if a run cannot be read.
     """
     check_json(json_file)
     with closing(_opened(store, read_only=True)) as opened:
@@ -99,7 +102,7 @@ def show_job(
         raise BadStore(f"{store}: no job {job!r}; jobs: {known}{unread}")
     if len(found) > 1:
         named = ", ".join(f"{found_job.run}:{found_job.id}" for found_job in found)
-        raise BadStore(f"{store}: {len(found)} jobs have the id {job!r}; name one of: {named}")
+        raise BadStore(f"{store}: {len(found)} jobs have the id {job!r}; choose one: {named}")
     if not written_as_json(json_file, {"schema": JOB_SCHEMA, **asdict(found[0])}):
         say(_shown_lines(found[0]))
 
@@ -113,8 +116,8 @@ def resume_jobs(
 ) -> None:
     """Resume interrupted runs and finish them.
 
-    You can start this command several times: the processes share the work. Runs held by a live worker are listed but
-    not resumed.
+    You can run this command several times in parallel; the processes share the work. Runs held by a live worker are
+    listed but not resumed.
 
     Example: statek-sim jobs resume --store sqlite:runs.db
     """
@@ -138,7 +141,7 @@ def resume_jobs(
             say([f"{'FAILED' if result.mismatches else 'ok':8} {claimed.run}"])
             say(f"         {line}" for line in _problems(result))
         leased = [] if run else [one for one in opened.runs() if one.status == "running" and one.worker]
-    say(f"leased   {one.run}\n         by worker {one.worker} for another {one.left:.0f} s" for one in leased)
+    say(f"leased   {one.run}\n         by worker {one.worker}, {one.left:.0f} s left" for one in leased)
     counts = (f"{resumed} resumed", f"{failed} failed")
     more = ((bad, "cannot be resumed"), (len(leased), "still leased"))
     say([", ".join((*counts, *(f"{count} {what}" for count, what in more if count)))])
@@ -177,7 +180,7 @@ def _shown(opened: Store, run: str) -> list[JobView]:
 
 
 def _readable(opened: Store, run: str) -> tuple[list[JobView], str | None]:
-    """Return a run's jobs, or the reason why the run cannot be read."""
+    """Return a run's jobs, or why the run cannot be read."""
     try:
         return _shown(opened, run), None
     except Damaged as error:
@@ -185,7 +188,7 @@ def _readable(opened: Store, run: str) -> tuple[list[JobView], str | None]:
 
 
 def _lines(listed: Listed, found: Sequence[JobView], problem: str | None) -> Iterator[str]:
-    held = f", {listed.worker} works on it" if listed.worker else ""
+    held = f", held by {listed.worker}" if listed.worker else ""
     yield f"{listed.run}  {listed.status}, revision {listed.revision}{held}"
     if problem is not None:
         yield f"  cannot be read: {problem}"

@@ -1,4 +1,4 @@
-"""`statek-sim limits`: find the limits that scenarios need, or that fit a budget or a graphics card."""
+"""`statek-sim limits`: find the limits that scenarios need, or the limits that fit a budget or a graphics card."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Basis(StrEnum):
-    """Which usage counts as real."""
+    """The token counts to treat as real usage."""
 
     MEASURED = "measured"
     REPORTED = "reported"
@@ -29,7 +29,8 @@ class Basis(StrEnum):
 StopsOption = Annotated[
     bool,
     flag(
-        "Show which stops change when limits count measured or reported tokens instead of bytes.", "--stops"
+        "Show which stops would change if limits counted measured or reported tokens instead of bytes.",
+        "--stops",
     ),
 ]
 BudgetTokensOption = Annotated[
@@ -37,36 +38,46 @@ BudgetTokensOption = Annotated[
 ]
 BasisOption = Annotated[
     Basis | None,
-    option("measured|reported", "With --budget-tokens: which usage counts as real. Default: measured."),
+    option(
+        "measured|reported",
+        "With --budget-tokens: the token counts to treat as real usage. Default: measured.",
+    ),
 ]
 KeepOption = Annotated[
     float | None,
-    option("SHARE", "With --budget-tokens: the fraction of scenarios to keep within the budget. Default: 1."),
+    option(
+        "SHARE",
+        "With --budget-tokens: the fraction of scenarios that must stay within the budget. Default: 1.",
+    ),
 ]
 EveryOption = Annotated[bool, flag("With --budget-tokens: list every scenario.", "--all")]
 CardOption = Annotated[
     str | None,
     option(
         "MODEL",
-        "Show how many tokens of a model's context fit on the graphics cards. MODEL is a config.json, its "
-        "folder, or a known name.",
+        "Show how many tokens of a model's context fit on the graphics cards. MODEL is a config.json file, its folder, "
+        "or a known model name.",
     ),
 ]
 FreeOption = Annotated[
     list[int] | None,
     option(
         "MIB",
-        "With --card: a card's free memory; repeat for several cards. Default: as reported by nvidia-smi.",
+        "With --card: a card's free memory; repeat the option for several cards. Default: the values that nvidia-smi "
+        "reports.",
         min=0,
     ),
 ]
 KvOption = Annotated[str | None, option("T", "With --card: KV cache type, such as q8_0. Default: f16.")]
 WeightsOption = Annotated[
-    int | None, option("MIB", "With --card: size of weights not loaded yet. Default: 0.", min=0)
+    int | None,
+    option("MIB", "With --card: the size of the weights that are not loaded yet. Default: 0.", min=0),
 ]
 PresetsOption = Annotated[
     list[str] | None,
-    option("NAME|FILE", "Use this preset instead of the scenarios' own (repeatable).", "--preset"),
+    option(
+        "NAME|FILE", "Use this preset instead of the scenarios' own presets; can be repeated.", "--preset"
+    ),
 ]
 ProfileName = Annotated[
     str,
@@ -99,8 +110,8 @@ def limits(
 ) -> None:
     """Show the smallest value of each limit that stops no job.
 
-    Finds the values by bisection for each scenario. With --stops, --budget-tokens or --card, shows another table
-    instead.
+    The values are found by bisection for each scenario. With --stops, --budget-tokens or --card, shows a different
+    table.
 
     Example: statek-sim limits --preset batch
     """
@@ -112,7 +123,7 @@ def limits(
     questions = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
     chosen = [option for option, value in questions.items() if value]
     if len(chosen) > 1:
-        raise BadInput(f"{' and '.join(chosen)}: expected only one of these options")
+        raise BadInput(f"{' and '.join(chosen)}: use only one of these options")
     if len(preset or ()) > 1 and not stops:
         raise BadInput("--preset: expected one preset; only --stops compares several")
     check_outputs({"--json": json_file}, {"--card": [] if card is None else [Path(card)]})
@@ -159,7 +170,7 @@ def show_room(replays: Sequence[Replay]) -> dict[str, JSON]:
 def show_budget(
     replays: Sequence[Replay], budget: int, basis: Basis, keep: float, *, every: bool
 ) -> dict[str, JSON]:
-    """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
+    """Print the token limit that keeps scenarios within a budget, and return the result as JSON."""
     from statek_sim.analysis.calibration import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
     from statek_sim.reporting.limits import calibration_json, calibration_lines
@@ -211,7 +222,7 @@ def replays_of(
     select: str | None,
     tokenizers: Sequence[str] | None,
 ) -> list[Replay]:
-    """Return the scenarios to run, under each preset or, without presets, under their own."""
+    """Return the scenarios to run, each with every preset or, if there are no presets, with its own."""
     from statek_sim.analysis.limits import Replay
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import chosen_or_fail

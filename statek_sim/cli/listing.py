@@ -96,6 +96,6 @@ def schema(
     }
     options = [name for name, (wanted, _) in schemas.items() if wanted]
     if len(options) > 1:
-        raise BadInput(f"{' and '.join(options)}: expected only one of these options")
+        raise BadInput(f"{' and '.join(options)}: use only one of these options")
     made = schemas[options[0]][1]() if options else json_schema()
     typer.echo(json.dumps(made, indent=2))

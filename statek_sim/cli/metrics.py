@@ -1,4 +1,4 @@
-"""`statek-sim metrics`: agent health metrics from scenarios and traces."""
+"""`statek-sim metrics`: compute agent health metrics from scenarios and traces."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ MetricsPaths = Annotated[
     list[Path] | None,
     argument(
         "PATH",
-        "Scenario files or folders, and traces (.jsonl, from `trace`), oldest first. Default: the built-in suites.",
+        "Scenario files or folders, and traces (.jsonl files from the `trace` command), oldest first. Default: the "
+        "built-in suites.",
     ),
 ]
-WindowOption = Annotated[int, option("N", "Number of tasks per window, for metrics over time.")]
+WindowOption = Annotated[int, option("N", "The number of tasks per window, for metrics over time.")]
 WorthOption = Annotated[
-    str | None, option("USD", "Value of a completed task in US dollars; alert when a task costs more.")
+    str | None, option("USD", "The value of a completed task in US dollars; alert if a task costs more.")
 ]
-FailOption = Annotated[bool, flag("Exit 1 when there is an alert.", "--fail-on-alert")]
+FailOption = Annotated[bool, flag("Exit 1 if there is an alert.", "--fail-on-alert")]
 
 
 @app.command()
@@ -101,14 +102,16 @@ def _tasks(
     files = [path for path in paths if path.suffix == _TRACES]
     scenarios = [path for path in paths if path.suffix != _TRACES]
     if report := next((path for path in scenarios if path.suffix == ".json"), None):
-        raise BadInput(f"{report}: expected scenarios or a trace (.jsonl); a report has no events to measure")
+        raise BadInput(
+            f"{report}: expected scenarios or a trace (.jsonl); a report contains no events to measure"
+        )
     check_once(files)
     groups = groups_of(files)
     found = [task for path in files for task in tasks_of_file(path, cost=cost, group=groups[path])]
     if scenarios or not paths:
         found += _of_scenarios(scenarios, profiles, select, tags, watchdog, cost)
     if not found:
-        raise BadInput("no task in these files; expected runs of at least one job")
+        raise BadInput("no task in these files; expected at least one run with a job")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Options shared by several commands, and functions that declare options."""
+"""Options shared by several commands, and functions for declaring options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return a typer option with a help text and a `metavar`; `settings` are further `typer.Option` arguments."""
+    """Return a typer option with a help text and a `metavar`; `settings` are additional `typer.Option` arguments."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 
@@ -28,7 +28,7 @@ ProfileOption = Annotated[
     list[str] | None,
     option(
         "P",
-        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; for the agent engine, `hardened` (repeatable).",
+        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; for the agent engine, `hardened`. Can be repeated.",
         "--profile",
     ),
 ]
@@ -36,37 +36,41 @@ PresetOption = Annotated[
     str | None,
     option(
         "NAME|FILE",
-        "Use this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file. "
-        "Limits in a scenario still apply. Scenarios may fail, because their expectations assume their own preset.",
+        "Use this preset instead of the scenarios' own presets: default, local, interactive, batch, or a .env file. "
+        "Limits set in a scenario still apply. Scenarios may fail, because their expectations were written for their "
+        "own presets.",
     ),
 ]
 SelectOption = Annotated[
     str | None,
-    option("TEXT", "Use only the scenario with this id, or those whose suite/id[profile] contains TEXT."),
+    option(
+        "TEXT", "Use only the scenario with this id, or all scenarios whose suite/id[profile] contains TEXT."
+    ),
 ]
 TagOption = Annotated[
     list[str] | None,
-    option("T", "Use only scenarios with this tag (repeatable; any match is enough)."),
+    option("T", "Use only scenarios with this tag. If repeated, scenarios with any of the tags."),
 ]
-SeedOption = Annotated[int | None, option("N", "Use this random seed instead of the scenarios' own.")]
+SeedOption = Annotated[int | None, option("N", "Use this random seed instead of the scenarios' own seeds.")]
 SecretNameOption = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Also treat the header, parameter or body field with this name as a secret (repeatable).",
+        "Also treat headers, parameters and body fields with this name as secrets; can be repeated.",
         "--secret-name",
     ),
 ]
 SecretPatternOption = Annotated[
     list[str] | None,
-    option("REGEX", "Also treat text matching this pattern as a secret (repeatable).", "--secret-pattern"),
+    option(
+        "REGEX", "Also treat text that matches this pattern as a secret; can be repeated.", "--secret-pattern"
+    ),
 ]
 WatchdogOption = Annotated[
     str,
     option(
         "LIMITS|off",
-        "Kill and fail a run that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
-        "memory.",
+        "Kill and fail a run that exceeds these limits: CPU time in seconds, wall time in seconds, memory in bytes.",
     ),
 ]
 WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
@@ -91,20 +95,21 @@ PricesOption = Annotated[
     Path | None,
     option(
         "DIR",
-        "Folder with STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+        "The folder that contains STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no "
+        "cost.",
     ),
 ]
 JsonOption = Annotated[
     Path | None,
-    option("FILE", "Write the result as JSON to this file; - prints JSON instead of text.", "--json"),
+    option("FILE", "Write the result as JSON to this file; with -, print JSON instead of text.", "--json"),
 ]
-"""For commands that print one list; implemented by `statek_sim.cli.inputs.written_as_json`."""
+"""The --json option for commands that print one list; `statek_sim.cli.inputs.written_as_json` implements it."""
 TokenizerOption = Annotated[
     list[str] | None,
     option(
         "MODEL=SOURCE",
-        "For models whose names start with MODEL, count tokens with this tokenizer.json, or with `tekken` "
-        "(repeatable).",
+        "Count tokens with this tokenizer.json, or with `tekken`, for models whose names start with MODEL. Can be "
+        "repeated.",
         "--tokenizer",
     ),
 ]
@@ -121,6 +126,6 @@ BackendOption = Annotated[
     Backend,
     option(
         "reference|installed",
-        "Run on the reference runtime, or on the installed statek package under its version's profile.",
+        "Run on the reference runtime, or on the installed statek package (using the profile for its version).",
     ),
 ]

@@ -34,14 +34,14 @@ def rescue(
         Path | None,
         option(
             "FILE",
-            "The offered tools as JSON: a list of names or of specs (name and parameters, or OpenAI's format). "
-            "Default: any name is accepted.",
+            "A JSON file that lists the offered tools as names or as specs (name and parameters, or OpenAI's format). "
+            "Default: accept any name.",
         ),
     ] = None,
     jsonl: Annotated[
         bool,
         flag(
-            'Read lines {"id", "text", "tools"}, and print a result line with the same id for each.',
+            'Read {"id", "text", "tools"} lines, and print one result line with the same id for each.',
             "--jsonl",
         ),
     ] = False,
@@ -55,7 +55,7 @@ def rescue(
     coerce: Annotated[
         bool,
         flag(
-            'Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option, such '
+            'Convert string arguments to the type in the schema, for example "3" to 3. Without this option, such '
             "calls are rejected.",
             "--coerce",
         ),
@@ -63,10 +63,9 @@ def rescue(
 ) -> None:
     """Find tool calls in a model's raw text.
 
-    Text is accepted as a call only if it contains nothing else. Text that resembles a call is rejected, with the
-    reason.
-    Exits 0 for any text, and 2 for an invalid file. Invalid --jsonl lines are reported on stderr with their numbers;
-    the other lines are still processed.
+    Text is accepted as a call only if it contains nothing else. Text that merely resembles a call is rejected, and the
+    reason is shown. Exits 0 for any text, and 2 for an invalid file. Invalid --jsonl lines are reported on stderr with
+    their line numbers; the other lines are still processed.
 
     Example: statek-sim rescue reply.txt --tools tools.json
     """
@@ -89,7 +88,7 @@ class _Reading:
 
 
 def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
-    """Print the result for each line of a file as soon as the line is read; return the exit code."""
+    """Print the result for each line in a file as soon as the line is read; return the exit code."""
     code = 0
     for number, line in enumerate(_lines(file), 1):
         try:
@@ -105,7 +104,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines, without the first line's byte order mark."""
+    """Yield the lines, without a leading byte order mark."""
     try:
         opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
@@ -125,7 +124,7 @@ def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> 
         return ""
     given = json_in(where, line)
     if not isinstance(given, dict) or not isinstance(given.get("text"), str):
-        raise BadInput(f'{where}: expected an object with "id", "text" and "tools"; `text` is a string')
+        raise BadInput(f'{where}: expected an object with "id", "text" and "tools", where "text" is a string')
     tools = (
         offered if "tools" not in given else None if given["tools"] is None else _tools(given["tools"], where)
     )

@@ -36,18 +36,19 @@ ReportOption = Annotated[
 GateOption = Annotated[
     list[str] | None,
     option(
-        "PRESET", "Also check this preset with the scenarios in PATH, like `statek-sim gate` (repeatable)."
+        "PRESET",
+        "Also check this preset with the scenarios in PATH, like `statek-sim gate`. Can be repeated.",
     ),
 ]
-PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the policy, a TOML file.")]
+PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the policy (a TOML file).")]
 ExploreOption = Annotated[
     bool, flag("With --html: show the effect of a crash at each event in the scenarios.", "--explore")
 ]
 AcceptOption = Annotated[
     bool,
     flag(
-        "Replace failed expectations with the actual values, add expectations to scenarios that have none, and "
-        "show the diff.",
+        "Replace failed expectations with the actual values, add expectations to scenarios without any, and show the "
+        "diff.",
         "--accept",
     ),
 ]
@@ -55,11 +56,12 @@ CassettesOption = Annotated[
     Path | None,
     option(
         "DIR",
-        "Replay cassettes from `statek-sim cassette record` instead of the scripts. Default profile: the recording's.",
+        "Replay cassettes recorded with `statek-sim cassette record` instead of playing the scripts. The default "
+        "profile is the one that was recorded.",
     ),
 ]
-ProviderOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded provider.")]
-ModelOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded model.")]
+ProviderOption = Annotated[str | None, option("NAME", "With --cassettes: the provider that was recorded.")]
+ModelOption = Annotated[str | None, option("NAME", "With --cassettes: the model that was recorded.")]
 StoreOption = Annotated[
     str | None,
     option(
@@ -101,7 +103,7 @@ def run(
 ) -> None:
     """Run scenarios and check their expectations.
 
-    Exits 1 when a scenario or a --gate preset fails; reports are written anyway.
+    Exits 1 if a scenario or a --gate preset fails; reports are written in any case.
 
     Example: statek-sim run tests/scenarios --html report.html
     """
@@ -156,9 +158,11 @@ def _check_accept(
     preset: str | None,
     seed: int | None,
 ) -> None:
-    """Reject `--accept` with options that change how the files' scripts run."""
+    """Reject `--accept` in combination with options that change how the files' scripts run."""
     if backend is not options.Backend.REFERENCE:
-        raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
+        raise BadInput(
+            "--accept: remove --backend; expectations are written only from runs on the reference runtime"
+        )
     if preset is not None or seed is not None or not paths:
         raise BadInput("--accept: pass the files to rewrite, and remove --preset and --seed")
     if cassettes is not None:
@@ -166,7 +170,7 @@ def _check_accept(
 
 
 def _check_store(store: str, backend: options.Backend, cassettes: Path | None) -> None:
-    """Reject options that a store does not support, and a store that cannot be opened."""
+    """Reject options that cannot be combined with a store, and a store that cannot be opened."""
     from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
@@ -178,7 +182,7 @@ def _check_store(store: str, backend: options.Backend, cassettes: Path | None) -
 
 
 def _limits(watchdog: str, backend: options.Backend) -> WatchdogLimits | None:
-    """Return the watchdog's limits for one run; None for the installed package, whose process has its own watchdog."""
+    """Return the watchdog's limits for one run; None for the installed package, whose process has its own."""
     from statek_sim.executors.limits import parse_watchdog
 
     limits = parse_watchdog(watchdog)
@@ -229,7 +233,7 @@ def _accept(results: Sequence[ScenarioResult]) -> bool:
 
 
 class Runner(Protocol):
-    """Runs a scenario under a profile, with its script or with HTTP exchanges."""
+    """Runs a scenario under a profile, using its script or recorded HTTP exchanges."""
 
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
@@ -251,7 +255,7 @@ def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runne
 def _recordings(
     folder: Path, provider: str | None, model: str | None, names: Sequence[str], patterns: Sequence[str]
 ) -> Cassettes:
-    """Return the cassettes to replay instead of the scripts."""
+    """Return the cassettes to replay in place of the scripts."""
     from statek_sim.cassettes.secret_patterns import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
 
@@ -261,7 +265,7 @@ def _recordings(
 def replaying(
     cassettes: Cassettes, pairs: Sequence[Pair], run: Runner, *, every_profile: bool
 ) -> tuple[Runner, tuple[Pair, ...]]:
-    """Return a runner that replays cassettes, and the `pairs` to run; raises `BadInput` if a pair is not recorded."""
+    """Return a runner that replays cassettes, and the `pairs` to run; raises `BadInput` if a pair was not recorded."""
     from statek_sim.suite.recorded import replayed, usual_profile
 
     recorded = tuple(
@@ -286,7 +290,7 @@ def installed(
     preset: str | None,
     seed: int | None,
 ) -> tuple[Runner, tuple[Pair, ...]]:
-    """Start the installed package; return a runner for it, and the `pairs` with its profile."""
+    """Start the installed package's process; return its runner, and the `pairs` with the package's profile."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.installed import run_one_installed
@@ -327,7 +331,7 @@ def _show_gate(judged: GateResult) -> None:
 
 
 def _crashes(pairs: Sequence[Pair], profiles: Sequence[str] | None) -> Exploration:
-    """Kill the worker at each event of each scenario; without `profiles`, use each scenario's first profile."""
+    """Kill the worker at each event in each scenario. If `profiles` is empty, use each scenario's first profile."""
     from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds

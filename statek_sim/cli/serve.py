@@ -1,4 +1,4 @@
-"""`statek-sim serve llm` and `serve mcp`: a scripted fake LLM, and an MCP server with fault injection."""
+"""`statek-sim serve llm` and `serve mcp`: a scripted fake LLM server, and an MCP server with fault injection."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -31,27 +31,31 @@ _ATTENTION: Final = 0.1
 
 
 serve = typer.Typer(
-    help="Serve a fake LLM, or tools as an MCP server, to test clients.\n\nExample: statek-sim serve llm script.yaml",
+    help="Run a fake LLM server, or an MCP server with your tools, for testing clients.\n\nExample: statek-sim serve "
+    "llm script.yaml",
     no_args_is_help=True,
 )
 app.add_typer(serve, name="serve")
 
-PathArgument = Annotated[Path, argument("PATH", "A script file, or a scenario file with a script.")]
+PathArgument = Annotated[Path, argument("PATH", "A script file, or a scenario file that contains a script.")]
 ScenarioOption = Annotated[
     str | None, option("ID", "The id of the scenario to play, if the file has several.")
 ]
-HostOption = Annotated[str, option("HOST", "Address to listen on.")]
-PortOption = Annotated[int, option("N", "Port from 0 to 65535; 0 chooses a free port.")]
-AnywhereOption = Annotated[bool, flag("Allow an address reachable from other machines.", "--anywhere")]
+HostOption = Annotated[str, option("HOST", "The address to listen on.")]
+PortOption = Annotated[int, option("N", "The port to listen on, from 0 to 65535; 0 chooses a free port.")]
+AnywhereOption = Annotated[bool, flag("Allow an address that other machines can reach.", "--anywhere")]
 SpeedOption = Annotated[
-    float | None, option("X", "Virtual seconds per real second. Default: skip latencies.")
+    float | None, option("X", "The number of virtual seconds per real second. Default: skip latencies.")
 ]
-TokenSecondsOption = Annotated[float, option("S", "Virtual seconds between streamed tokens.", min=0)]
+TokenSecondsOption = Annotated[
+    float, option("S", "The number of virtual seconds between streamed tokens.", min=0)
+]
 IgnoreOption = Annotated[
-    list[str] | None, option("NAME", "Ignore this request parameter instead of rejecting it (repeatable).")
+    list[str] | None,
+    option("NAME", "Ignore this request parameter instead of rejecting it; can be repeated."),
 ]
 CheckOption = Annotated[
-    bool, flag("Exit 1 when a request had no reply, or a reply or fault was unused.", "--check")
+    bool, flag("Exit 1 if a request had no reply, or if a reply or fault was unused.", "--check")
 ]
 
 
@@ -67,10 +71,10 @@ def llm(
     ignore: IgnoreOption = None,
     check: CheckOption = False,
 ) -> None:
-    """Serve a scripted fake LLM over HTTP.
+    """Run a fake LLM server that plays a script.
 
-    Supports the OpenAI (chat completions, responses, embeddings), Anthropic and Gemini formats. Runs until Ctrl-C or
-    SIGTERM, then lists unused replies.
+    Supports the OpenAI (chat completions, responses, embeddings),
+    Anthropic and Gemini formats. Runs until Ctrl-C or SIGTERM, then lists unused replies.
 
     Example: statek-sim serve llm script.yaml --port 8123 --check
     """
@@ -111,7 +115,7 @@ def _serve(server: LLMServer, path: Path) -> None:
 
 
 class EndSignal:
-    """Records in `to_end` whether SIGINT or SIGTERM has arrived since the block was entered.
+    """Sets `to_end` when SIGINT or SIGTERM arrives inside the block.
 
     A handler that raises an exception may run inside a finalizer, where Python drops the exception, and a signal
     received by another thread does not wake the main thread. So the handler sets a flag that the main thread polls.
@@ -153,30 +157,33 @@ class Transport(StrEnum):
 SourceArgument = Annotated[
     str,
     argument(
-        "TOOLS", "module:attribute (a Registry, or a list of functions), or a scenario file with tools."
+        "TOOLS",
+        "A Registry or a list of functions, given as module:attribute, or a scenario file that contains tools.",
     ),
 ]
 ToolsOfOption = Annotated[
-    str | None, option("ID", "The scenario's id, if the file has several.", "--scenario")
+    str | None, option("ID", "The id of the scenario to use, if the file has several.", "--scenario")
 ]
-TransportOption = Annotated[Transport, option("stdio|streamable-http", "The client transport.")]
+TransportOption = Annotated[Transport, option("stdio|streamable-http", "The transport that the client uses.")]
 FaultOption = Annotated[
     list[str] | None,
     option(
         "KIND[:TOOL][@N][=VALUE]",
-        "Inject a fault into every call (repeatable). TOOL: only into calls of this tool, or of tools/list. N: only "
-        "into the N-th of these calls. VALUE: the kind's setting, such as seconds. "
-        "KIND: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or loops.",
+        "Inject a fault into every call. KIND: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, "
+        "refuses or loops. TOOL: only into calls to this tool, or to tools/list. N: only into the Nth of these calls. "
+        "VALUE: a setting for this kind of fault, such as seconds. Can be repeated.",
     ),
 ]
-ListedOption = Annotated[str | None, option("A,B", "The tools to list initially. Default: all.")]
-PageOption = Annotated[int | None, option("N", "Tools per page of tools/list. Default: all.")]
-NameOption = Annotated[str, option("NAME", "The server name.")]
+ListedOption = Annotated[str | None, option("A,B", "The tools to list initially. Default: all tools.")]
+PageOption = Annotated[
+    int | None, option("N", "The number of tools per tools/list page. Default: all tools on one page.")
+]
+NameOption = Annotated[str, option("NAME", "The name that the server reports.")]
 JournalOption = Annotated[
     Path | None,
     option(
         "FILE",
-        "Append the client's requests to this file, as lines of JSON. Existing lines count for @N, so a restarted "
+        "Append the client's requests to this file as JSON lines. Existing lines count towards @N, so a restarted "
         "server does not repeat a fault.",
     ),
 ]
@@ -186,14 +193,14 @@ ResourcesOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTRIBUTE",
-        help="Resources to serve: a dict mapping URIs to str or bytes, or ServedResources.",
+        help="The resources to serve: a dict that maps URIs to str or bytes, or a ServedResources object.",
     ),
 ]
 PromptsOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTRIBUTE",
-        help="Prompts to serve: a list of functions that return a string or messages.",
+        help="The prompts to serve: a list of functions, each of which returns a string or a list of messages.",
     ),
 ]
 
@@ -214,9 +221,10 @@ def mcp(
     name: NameOption = "statek-sim",
     journal: JournalOption = None,
 ) -> None:
-    """Serve tools as an MCP server, to test an MCP client.
+    """Run an MCP server with your tools, for testing an MCP client.
 
-    Over stdio, serves one client until it closes the connection; over HTTP, runs until Ctrl-C or SIGTERM.
+    Over stdio, the server handles one client until it closes the connection; over HTTP, it runs until Ctrl-C or
+    SIGTERM.
 
     Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
     """
@@ -262,7 +270,7 @@ def _asked_before(journal: Path) -> list[str]:
         return list(counted(text_of(journal).splitlines()))
     except (ValueError, RecursionError) as error:
         raise BadInput(
-            f"{journal}: not a journal: {error}; choose a new file, or one written by this command"
+            f"{journal}: not a journal: {error}; choose a new file, or a journal written by this command"
         ) from None
 
 

@@ -32,11 +32,13 @@ def trace(
         list[str],
         argument(
             "PATH|ID",
-            "Scenario files or folders (default: the built-in suites) and, if they contain several "
-            "scenarios, the id of one.",
+            "Scenario files or folders (default: the built-in suites), and the id of one scenario if they contain "
+            "several.",
         ),
     ],
-    profile: Annotated[str | None, option("P", "Behaviour profile; default: the scenario's first.")] = None,
+    profile: Annotated[
+        str | None, option("P", "Behaviour profile. Default: the first profile that the scenario lists.")
+    ] = None,
     preset: options.PresetOption = None,
     seed: options.SeedOption = None,
     backend: options.BackendOption = options.Backend.REFERENCE,
@@ -44,7 +46,7 @@ def trace(
         str | None,
         option(
             "URL",
-            "Send the run's spans to this OTLP/HTTP receiver instead of printing the trace, for example "
+            "Instead of printing the trace, send the run's spans to this OTLP/HTTP receiver, for example "
             "http://localhost:4318/v1/traces.",
         ),
     ] = None,
@@ -52,14 +54,14 @@ def trace(
         str | None,
         option(
             "NAME",
-            "With --otlp: the provider name in spans, such as OPENAI. Default: the model's vendor.",
+            "With --otlp: the provider name to use in spans, such as OPENAI. Default: the model's vendor.",
         ),
     ] = None,
 ) -> None:
     """Run a scenario and print its trace as JSON lines.
 
-    The first line is a header; every other line is an event. Exits 1 when the run fails and the scenario does not
-    expect it to fail; other expectations are not checked.
+    The first line is a header; every other line is an event. Exits 1 if the run fails and the scenario does not expect
+    the failure; other expectations are not checked.
 
     Example: statek-sim trace claim-two-items
     """
@@ -99,7 +101,7 @@ def _ran(
 
     if profile is not None:
         raise BadInput(
-            "--profile: not available with --backend installed, which follows the profile of its version"
+            "--profile: not available with --backend installed, which uses the profile for the installed version"
         )
     located = None if preset is None else located_preset(preset)
     with Peer(sys.executable) as peer:
@@ -118,7 +120,7 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 
 def _named(words: Sequence[str]) -> Scenario:
-    """Return the one scenario selected by paths and an id, in any order; raises `BadInput` for none or several."""
+    """Return the scenario selected by paths and an id, in any order; raises `BadInput` unless there is exactly one."""
     from statek_sim.did_you_mean import suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]

@@ -1,4 +1,4 @@
-"""`statek-sim usage`: scenarios' token usage, counted five ways, with the reasons for the differences."""
+"""`statek-sim usage`: show the token usage of scenarios, counted in five ways, and explain the differences."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 CorpusOption = Annotated[
-    bool, flag("Instead of scenarios, use one dialogue in 15 languages and text types.", "--corpus")
+    bool,
+    flag("Instead of scenarios, use a dialogue that is written in 15 languages and text types.", "--corpus"),
 ]
 ModelOption = Annotated[
     str | None,
@@ -59,7 +60,7 @@ def usage(
 ) -> None:
     """Show estimated, measured and reported tokens for scenarios.
 
-    Does not check the scenarios' expectations; use `run` for that. Exits 1 when the watchdog kills a run.
+    Does not check the scenarios' expectations; use `run` for that. Exits 1 if the watchdog kills a run.
 
     Example: statek-sim usage --corpus
     """

@@ -26,7 +26,7 @@ def validate(
 ) -> None:
     """Check scenario and eval files without running them.
 
-    Checks that your own tools and plugins exist, without importing them. Exits 2 when a file has a problem.
+    Checks that your own tools and plugins exist, without importing them. Exits 2 if a file has a problem.
 
     Example: statek-sim validate tests/scenarios
     """
@@ -62,7 +62,7 @@ def validate(
 
 
 def _evals_among(paths: Sequence[Path]) -> tuple[int, Sequence[Problem], list[Path]]:
-    """Return the number of evals at or under the paths, their problems, and the paths that contain other files."""
+    """Return the number of evals at or under the paths, the problems found, and the paths that contain other files."""
     from statek_sim.scenario.files import find_files, is_eval_file
 
     files = [(path, find_files([path])[0]) for path in paths]

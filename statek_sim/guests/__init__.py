@@ -1,4 +1,4 @@
-"""Third-party harnesses as guests: they run with our scripted LLM, faults, virtual time and trace."""
+"""Runs third-party harnesses as guests, with a scripted LLM, faults, virtual time and a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forge as a guest: its runner and guardrails, with our scripted LLM behind Forge's own OpenAI-compatible client.
+"""Runs Forge as a guest: Forge's runner and guardrails use a scripted LLM through Forge's own OpenAI-compatible client.
 
 Forge (forge-guardrails 0.10) needs Python 3.12 or newer.
 """
@@ -14,7 +14,7 @@ from statek_sim.guests.guest import Guest, client_of
 
 
 class ScriptedClient(OpenAICompatClient):
-    """A client for a `WorkflowRunner`, answered by the guest's script; use it inside `Guest.run`."""
+    """A client for a `WorkflowRunner` that gets its replies from the guest's script. Use it inside `Guest.run`."""
 
     def __init__(self, guest: Guest) -> None:
         super().__init__(guest.model, "http://scripted.invalid/v1")

@@ -45,11 +45,11 @@ _CHAT: Final = "/v1/chat/completions"
 
 
 class Guest:
-    """A test environment for a third-party harness; each guest is for one run, in virtual time.
+    """A test environment for a third-party harness. Use each guest for a single run, which takes place in virtual time.
 
     `script` and `faults` work as in the fake server: scripted replies, and faults by position, rate or condition. Calls
-    to `tools` are recorded: the attribute `tools` holds the functions by name, for the harness to call, and `calls`
-    holds the calls with their results. `trace` holds all events. `ask` sends the model name `model`.
+    to `tools` are recorded: the attribute `tools` maps names to functions for the harness to call, and `calls` contains
+    the calls with their results. `trace` contains all events. `ask` sends `model` as the model name.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Guest:
     def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
         """Return the assistant's message for a chat in OpenAI's format, for harnesses that accept a plain function.
 
-        `tools` are the request's tools, against which scripted calls are checked; None if unknown. Raises
+        Scripted calls are checked against `tools`, the request's tools, unless it is None (unknown). Raises
         `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable` as scripted, `ValueError` for an answer that is
         not JSON, and `UnmatchedRequest` if the script has no reply to the request. Latencies take virtual time only.
         """
@@ -120,14 +120,14 @@ class Guest:
     # -- running it --------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run an async harness in virtual time; its sleeps, for example between retries, take no real time.
+        """Run an async harness in virtual time: sleeping, for example between retries, takes no real time.
 
-        Threads and sockets are not available: a harness that waits for one raises `AsyncToolStuck`.
+        Threads and sockets are not available: a harness that waits for either raises `AsyncToolStuck`.
         """
         return run_in(GuestLoop(start=self.clock.now(), moved=self.clock.advance_to), coroutine)
 
     def check(self, answer: object = None) -> None:
-        """End the run and record its answer; raises if replies or faults are unused, or a request had no reply."""
+        """End the run and record its answer; raises for an unused reply or fault, or an unanswered request."""
         self.trace.add(
             events.JobStopped(self.clock.now(), self.name, "final", None if answer is None else str(answer))
         )
@@ -163,7 +163,7 @@ class Guest:
         self._sent = request.messages
 
     def _look_for_loop(self, messages: Sequence[Message]) -> None:
-        """Record a loop if the turn before this request completes one; the harness is not notified."""
+        """Record a loop if the turn before this request completes a loop; the harness is not notified."""
         if self._reply is None:
             return
         roles = [message.get("role") for message in messages]
@@ -183,7 +183,7 @@ class Guest:
             )
 
     def heard(self, delivery: Delivered, wire: Any) -> None:
-        """Record how a request ended; call this at the virtual second when the response has arrived."""
+        """Record how a request ended. Call this at the virtual time at which the response has arrived."""
         now = self.clock.now()
         if delivery.status != 200 or delivery.broken:
             error = "no answer" if delivery.status is None else f"HTTP {delivery.status}"
@@ -214,7 +214,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """A response as the client receives it: its bytes, the seconds until then, and whether the connection broke.
+    """A response as the client received it: the bytes, when they arrived, and whether the connection broke.
 
     `status` is None if nothing arrived before the client's timeout.
     """
@@ -264,7 +264,7 @@ def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
 
 
 class RecordedTools:
-    """Wraps functions to record their calls; results and exceptions pass through unchanged."""
+    """Wraps functions and records their calls; results and exceptions pass through unchanged."""
 
     def __init__(self, trace: Trace, clock: VirtualClock, job: str) -> None:
         self._trace = trace
@@ -275,7 +275,7 @@ class RecordedTools:
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with its calls recorded.
 
-        Its name, hints and docstring are preserved, and a coroutine function remains one.
+        The name, type hints and docstring are preserved, and a coroutine function remains a coroutine function.
         """
         if inspect.iscoroutinefunction(function):
 
@@ -299,7 +299,7 @@ class RecordedTools:
     def _recorded(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[list[Any]]:
-        """Record a call, with the result that the block appends to the list, or with the block's exception."""
+        """Record a call with the result that the block appends to the list, or the exception that it raises."""
         name = function.__name__
         shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
         record: dict[str, str | None] = {"name": name, "arguments": shown}
@@ -320,17 +320,17 @@ class RecordedTools:
 
 
 def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in real time, because it needs sockets or threads."""
+    """Run a coroutine in real time, for coroutines that need sockets or threads."""
     return asyncio.run(coroutine)
 
 
 class GuestLoop(VirtualLoop):
-    """A `VirtualLoop` for code that uses `asyncio.to_thread`: the function runs immediately, in the same thread."""
+    """A `VirtualLoop` for code that uses `asyncio.to_thread`: functions run immediately, in the same thread."""
 
     def run_in_executor(  # type: ignore[override]  # typeshed's variadic types
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Call the function now, and return a future that has its result."""
+        """Call the function immediately, and return a future with its result."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -340,15 +340,15 @@ class GuestLoop(VirtualLoop):
 
 
 _UNTIL: Final = 60.0
-"""Timeout, in seconds, for a client that sets none."""
+"""The timeout, in seconds, for a client that does not set a timeout."""
 
 
 def client_of(guest: Guest, http: Any, **options: Any) -> Any:
-    """Return an `AsyncClient` whose requests are answered by the guest's script.
+    """Return an `AsyncClient` that gets its responses from the guest's script.
 
-    `http` is the module, httpx or httpx2, that the guest's harness uses. `options` are the client's. The client sleeps
-    for scripted latencies, which is virtual time inside `Guest.run`. A silent provider raises `ReadTimeout` after the
-    client's read timeout, and a broken connection raises `ReadError`.
+    `http` is the module that the guest's harness uses: httpx or httpx2. `options` are passed to the client. The client
+    sleeps for scripted latencies, in virtual time if inside `Guest.run`. A silent provider raises `ReadTimeout` after
+    the client's read timeout, and a broken connection raises `ReadError`.
     """
 
     class Transport(http.AsyncBaseTransport):  # type: ignore[misc]  # the base is the argument's

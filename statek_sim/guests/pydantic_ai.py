@@ -1,4 +1,4 @@
-"""pydantic-ai as a guest: its Agent runs unchanged, with our scripted LLM behind the agent's own OpenAI client."""
+"""Runs pydantic-ai as a guest: an unchanged Agent uses a scripted LLM through its own OpenAI client."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from statek_sim.guests.guest import Guest, client_of
 from statek_sim.values import JSON, Message
 
 Processor = Callable[[list[ModelMessage]], list[ModelMessage]]
-"""A pydantic-ai history processor, which returns the messages that replace the history in a request."""
+"""A pydantic-ai history processor, which returns the messages to send instead of the history."""
 
 
 def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> OpenAIChatModel:
-    """Return a model for an `Agent`, whose requests are answered by the guest's script.
+    """Return a model for an `Agent` that gets its responses from the guest's script.
 
-    It is pydantic-ai's own model with openai's own client. `retries` and `timeout` (seconds) are the client's; its
-    sleeps are virtual inside `Guest.run`.
+    The model is pydantic-ai's own, with the openai package's client. `retries` and `timeout` (in seconds) are passed to
+    the client, which sleeps in virtual time inside `Guest.run`.
     """
     client = AsyncOpenAI(
         base_url="http://scripted.invalid/v1",
@@ -72,7 +72,7 @@ def _awaited(tool: Callable[..., Any]) -> Callable[..., Any]:
 def tools_of(
     given: Iterable[tuple[str, str, Mapping[str, Any], Callable[..., Awaitable[Any]]]],
 ) -> list[Tool[Any]]:
-    """Return tools for an `Agent`; each is given by name, description, JSON Schema and coroutine function."""
+    """Return tools for an `Agent`, each from a name, a description, a JSON Schema and a coroutine function."""
     return [
         Tool.from_schema(call, name, description, dict(schema)) for name, description, schema, call in given
     ]
@@ -82,7 +82,7 @@ def tools_of(
 
 
 def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Message]]:
-    """Convert a history processor to a function on messages in OpenAI's format, for `check_compaction`."""
+    """Convert a history processor to a function that takes messages in the OpenAI format, for `check_compaction`."""
 
     def compact(messages: list[Message]) -> list[Message]:
         return [written for message in processor(history_of(messages)) for written in _told(message)]
@@ -91,7 +91,7 @@ def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Messag
 
 
 def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -> Processor:
-    """Convert a compactor of messages in OpenAI's format to a history processor; None leaves the history unchanged."""
+    """Convert a compactor for OpenAI-format messages to a history processor; None leaves the history unchanged."""
 
     def process(history: list[ModelMessage]) -> list[ModelMessage]:
         shorter = compact([written for message in history for written in _told(message)])
@@ -101,7 +101,7 @@ def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -
 
 
 def history_of(messages: Sequence[Message]) -> list[ModelMessage]:
-    """Convert messages in OpenAI's format to a history; everything between two model answers is one request."""
+    """Convert OpenAI-format messages to a history; everything between two model answers becomes one request."""
     names = {call["id"]: call["function"]["name"] for message in messages for call in _calls(message)}
     history: list[ModelMessage] = []
     for answers, group in groupby(messages, key=lambda message: message.get("role") == "assistant"):

@@ -1,4 +1,4 @@
-"""Collects the facts for metrics from runs that have no trace: a fake LLM server's clients, and cassettes."""
+"""Collects the data for metrics from runs without a trace: clients of a fake LLM server, and cassettes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from statek_sim.telemetry.facts import COMPLETED, GUEST_LACKS, NO_PRICES, Cost, 
 
 _NOT_SEEN: Final = {
     **GUEST_LACKS,
-    "failed_calls": "a server sees tool results, but not whether they are errors",
-    "step_seconds": "steps of a server's client have no virtual time",
+    "failed_calls": "a server receives tool results, but not whether they are errors",
+    "step_seconds": "the steps of a server's client have no virtual time",
 }
 _OPEN: Final = (None, "calls")
 """Stop reasons for an unfinished `Trajectory`."""
@@ -22,10 +22,10 @@ _OPEN: Final = (None, "calls")
 def trajectory_facts(
     run: Trajectory, *, name: str = "run", group: str = "all", cost: Cost | None = None
 ) -> TaskFacts:
-    """Return the facts about a run as one task: steps, calls, loops, tokens and cost.
+    """Return a run's data as one task: steps, calls, loops, tokens and cost.
 
     A step is one model answer. The task is completed if the last answer called no tool, and failed if the last request
-    failed. `unmeasured` lists the facts that neither requests nor responses show.
+    failed. `unmeasured` lists the data that neither requests nor responses contain.
     """
     completed = run.stop == "answer" or run.stop in COMPLETED
     outcome: Outcome = "completed" if completed else "open" if run.stop in _OPEN else "failed"
@@ -56,7 +56,7 @@ def _cost(run: Trajectory, cost: Cost | None) -> tuple[Decimal | None, str | Non
         if request.error is None:
             paid = cost(request.model, request.prompt_tokens, request.completion_tokens)
             if paid is None:
-                return None, f"there is no price for model {request.model!r}"
+                return None, f"no price for model {request.model!r}"
             total += paid
     return total, None
 

@@ -5,7 +5,7 @@
 - `play`: plays one script
 - `script_lookup`: finds the reply to a request
 - `parsed_request`: parsed requests and their token counts
-- `refusals`, `anthropic_refusals`, `schema_refusals`, `request_shapes`: rules by which providers reject requests
+- `refusals`, `anthropic_refusals`, `schema_refusals`, `request_shapes`: the rules for rejecting invalid requests
 - `demands`: a request's requirements on a reply
 - `rendering`: converts replies to HTTP
 - `embedding`: embeddings

@@ -1,4 +1,4 @@
-"""Rules by which Anthropic rejects requests, each with a link to a public source."""
+"""The rules by which Anthropic rejects requests, each with a link to a public source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_CACHED: Final = 4
 
 THINKING_BUDGET: Final = "thinking.budget_tokens"
 INTERLEAVED: Final = "interleaved-thinking"
-"""The beta that allows `THINKING_BUDGET` to be larger than `max_tokens`.
+"""The beta feature that allows `THINKING_BUDGET` to be larger than `max_tokens`.
 
 https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 """
@@ -155,7 +155,7 @@ def _cached(body: Body, model: str) -> Refusals:
 
 
 def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
-    """If the model's last turn called tools, it must be sent back with its thinking.
+    """If the model called tools in its last turn, that turn must be sent back with its thinking.
 
     https://github.com/pydantic/pydantic-ai/issues/2075
     """
@@ -176,7 +176,7 @@ def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
 
 
 def _signed_thinking(body: Body, model: str) -> Refusals:
-    """Every thinking block needs its text and signature, even if thinking is now disabled.
+    """Every thinking block must contain its text and signature, even if thinking is now disabled.
 
     https://github.com/justlovemaki/AIClient2API/issues/437, https://github.com/LibreChat-AI/agents/pull/279,
     https://github.com/cytostack/openwolf/issues/19

@@ -1,13 +1,13 @@
-"""Checks scripted replies against a request's requirements, and truncates them as the request demands.
+"""Checks scripted replies against a request's requirements, and truncates replies as the request demands.
 
-The request must offer each scripted call's tool and arguments, because a typo in a script would make the test
-worthless. `mistaken()` and malformed arguments disable this check, for a model's deliberate mistakes. Replies computed
-by a function are not checked, nor are replies to requests with the header `UNKNOWN_TOOLS_HEADER`, which `Guest.ask`
-sends if it does not know the tools.
+The request must offer the tool and arguments of each scripted call, because a typo in a script would make the test
+worthless. `mistaken()` and malformed arguments disable this check, so that a script can contain deliberate mistakes.
+Replies computed by a function are not checked, nor are replies to requests with the header `UNKNOWN_TOOLS_HEADER`,
+which `Guest.ask` sends if the tools are unknown.
 
 A reply is truncated at the request's stop sequences and token limit. A reply that no provider would give to the request
-is a script error: for example, text where a tool call is required, two calls where one is allowed, or text that is not
-JSON where JSON is required. `raw(...)` sends it anyway.
+is a script error: for example, text if a tool call is required, two calls if only one is allowed, or text that is not
+JSON if JSON is required. `raw(...)` sends such a reply anyway.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ LOGPROBS: Final = frozenset(
 
 
 def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
-    """Raise `UnmatchedRequest` if a request asks for log probabilities and the reply has none, or vice versa.
+    """Raise `UnmatchedRequest` if a request asks for log probabilities and the reply contains none, or vice versa.
 
-    `wanted` is True if the request asks for them, otherwise the name of the parameter that would.
+    `wanted` is True if the request asks for log probabilities, or else the name of the parameter that would do so.
     """
     chat = entry.reply.answer
     if not isinstance(chat, Chat):
@@ -62,7 +62,7 @@ def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
     if chat.tokens and wanted is not True and wanted:
         raise UnmatchedRequest(
             f"reply {entry.position} has log probabilities, but the request does not ask for them ({wanted}), so no "
-            "provider would send them; ask for them, or remove logprobs(...)"
+            f"provider would send them; request log probabilities, or remove logprobs(...)"
         )
     if wanted is True and chat.text and not chat.tokens and not chat.refuses:
         raise UnmatchedRequest(
@@ -133,7 +133,7 @@ def _check_json(text: str, name: str) -> None:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise _contradiction(name, "is not a JSON object", "the request requires one")
+        raise _contradiction(name, "is not a JSON object", "the request requires a JSON object")
 
 
 def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
@@ -143,7 +143,7 @@ def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
 
 
 def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
-    """Cut the reply before the first stop sequence, and drop its calls, which come after the text."""
+    """Cut the reply off before the first stop sequence, and drop its calls, which come after the text."""
     text = reply.text or ""
     found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not found:
@@ -153,7 +153,7 @@ def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
 
 
 def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
-    """Cut the reply after `limit` tokens, counting its text first and then its calls' names and arguments."""
+    """Cut the reply off after `limit` tokens. Its text is counted first, then the names and arguments of its calls."""
     if limit is None or _at_most(reply) <= limit:
         return reply
     left = limit

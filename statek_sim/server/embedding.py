@@ -1,7 +1,7 @@
-"""Embedding requests in OpenAI's and Gemini's APIs, and the vectors in their responses.
+"""Embedding requests for the OpenAI and Gemini APIs, and the vectors in the responses.
 
-Unscripted vectors are derived from a hash of the text, so they are the same on every machine. Equal texts get equal
-vectors; different texts get nearly orthogonal ones. To test a search, script its vectors.
+Unscripted vectors are derived from a hash of the text, so they are the same on every machine. Equal inputs get equal
+vectors; different inputs get nearly orthogonal vectors. To test a search, script the vectors.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _SIZES: Final[Mapping[str, int]] = {
     "embedding-001": 768,
 }
 _SIZE: Final = 1536
-"""Default number of dimensions for unlisted models."""
+"""The default number of dimensions for unlisted models."""
 _LARGEST: Final = 8192
-"""Maximum number of dimensions that a request may ask for."""
+"""The maximum number of dimensions that a request may ask for."""
 _MOST_TEXTS: Final = 2048
 _METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|batchEmbedContents)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """The texts to embed, and the number of dimensions for each vector (None: the model's default).
+    """The strings to embed, and the number of dimensions per vector (None: the model's default).
 
     `packed` requests OpenAI's base64 encoding; `batch` requests a list of vectors from Gemini.
     """
@@ -66,7 +66,8 @@ class EmbeddingRequest:
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
     """Parse an embedding request; raises `BadRequest` if it is invalid, or `ValueError` if it is not JSON.
 
-    The parsed request has one user message per text, so that conditions and token counts apply to the texts.
+    The parsed request contains one user message per input string, so that conditions and token counts apply to the
+    input.
     """
     members = body_object(json_of(body))
     model, refused, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
@@ -90,7 +91,7 @@ def _openai(body: dict[str, JSON]) -> tuple[str, tuple[Refusal, ...], EmbeddingR
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
-    """Return the texts in `input`: a string, a list of tokens, or a list of either."""
+    """Return the strings in `input`, which is a string, a list of tokens, or a list of strings or token lists."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:
@@ -103,7 +104,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
 
 
 def _decoded(tokens: JSON, model: str) -> str:
-    """Decode tokens, which LangChain sends instead of strings, with the model's vocabulary."""
+    """Decode tokens with the model's vocabulary; LangChain sends tokens instead of strings."""
     name = tokenizer_for_model(model).name
     name = name if name in VOCABULARIES else "cl100k_base"
     try:
@@ -146,12 +147,12 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Join a request's texts with newlines, to match recordings by them instead of by the last message."""
+    """Join a request's input strings with newlines, so that recordings are matched by all of them."""
     return "\n".join(texts)
 
 
 def vector_of(text: str, model: str, size: int | None) -> Vector:
-    """Compute the unit vector for a text, with `size` dimensions (default: the model's)."""
+    """Compute the unit vector for a string, with `size` dimensions (default: the model's)."""
     size = size or _SIZES.get(bare_model_name(model), _SIZE)
     drawn = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size)
     # From -255 to 255 in steps of 2, so that no number is 0 and every vector has a length.
@@ -167,7 +168,7 @@ def embeddings_body(
     model: str,
     usage: Mapping[str, JSON],
 ) -> bytes:
-    """Return the response body; only OpenAI's has `usage`."""
+    """Return the response body; only the OpenAI format contains `usage`."""
     if wire == "gemini":
         values: list[JSON] = [{"values": list(vector)} for vector in vectors]
         return compact({"embeddings": values} if wanted.batch else {"embedding": values[0]}).encode()

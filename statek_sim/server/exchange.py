@@ -18,7 +18,7 @@ JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
 
 ESTIMATED: Final = (("x-statek-usage", "estimated"),)
-"""Marks a response whose usage is estimated because the request is too large to count its tokens."""
+"""Marks a response whose usage is an estimate, because the request is too large for counting its tokens."""
 
 
 class Incoming(NamedTuple):
@@ -33,7 +33,7 @@ class Incoming(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A chunk of a body, and the real seconds to wait before sending it."""
+    """A body chunk, and the real seconds to wait before sending it."""
 
     delay: float
     data: bytes
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A response sent whole after `delay` real seconds; `message` is the model's message in the body."""
+    """A response sent as a whole after `delay` real seconds; `message` is the model's message in the body."""
 
     status: int
     body: bytes
@@ -55,7 +55,7 @@ class Whole:
 class Streamed:
     """A response sent frame by frame; `message` is the model's message in the frames.
 
-    With `reset`, the connection is reset after the last frame.
+    If `reset` is set, the connection is reset after the last frame.
     """
 
     frames: tuple[Frame, ...]
@@ -95,7 +95,7 @@ _GEMINI: Final = (
 
 
 class Place(Enum):
-    """A server endpoint, or the reason why a path has none."""
+    """A server endpoint, or the reason why a path has no endpoint."""
 
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
@@ -106,7 +106,7 @@ class Place(Enum):
     UNUSED = "unused"
     NOWHERE = "nowhere"
     WRONG_METHOD = "wrong method"
-    NO_EVENTS = "a stream without alt=sse"
+    NO_EVENTS = "a stream without `alt=sse`"
 
 
 SCRIPTED_PLACES: Final[Mapping[Place, PlaceName]] = {
@@ -114,7 +114,7 @@ SCRIPTED_PLACES: Final[Mapping[Place, PlaceName]] = {
     Place.EMBEDDINGS: "embeddings",
     Place.COUNT: "count_tokens",
 }
-"""The endpoints for replies, embeddings and token counts, and the kind of request each one takes."""
+"""Maps the endpoints for replies, embeddings and token counts to the kind of request each one accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def route(method: str, target: str) -> Route:
-    """Route a request by the end of its path, so that a client's base URL may have any prefix.
+    """Route a request by the end of its path, so that a client's base URL can have any prefix.
 
     A path with a `.` or `..` segment is not found.
     """

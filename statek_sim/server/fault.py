@@ -1,12 +1,12 @@
-"""Injected faults: what kinds there are, which requests they affect, and how they change a response.
+"""Injected faults: the kinds of faults, the requests they affect, and how they change a response.
 
     FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
     FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
     FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
-Several faults may affect one request; `ORDER` is the order in which they are applied. Rules whose faults exclude each
-other must not select the same position. If they select the same request by other conditions, the first rule applies
-(rules with positions come first), and the second may apply to the next request.
+Several faults may affect the same request; they are applied in `ORDER`. Rules with mutually exclusive faults must not
+select the same position. If such rules select the same request by other conditions, the first rule applies (rules with
+positions come first), and the second rule may apply to the next request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 
 @dataclass(frozen=True, slots=True)
 class NoAnswerAtAll:
-    """Sends no response: the connection stays open until the client gives up. No reply is used."""
+    """Sends no response: the connection stays open until the client gives up. No scripted reply is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SlowFirstByte:
 
 @dataclass(frozen=True, slots=True)
 class SlowTokens:
-    """Delays each event of a stream after the first by this many real seconds."""
+    """Delays each event in a stream after the first event by this many real seconds."""
 
     seconds: float
 
@@ -83,7 +83,7 @@ class EmptyChoices:
 
 @dataclass(frozen=True, slots=True)
 class NullUsage:
-    """Sends a response whose usage is null."""
+    """Sends a response in which usage is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,16 @@ Fault = (
 )
 
 ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
-"""Faults that still let the client receive the complete reply."""
+"""Faults that do not prevent the client from receiving the complete reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """A fault and the requests it affects: those that meet every given condition, of which there must be at least one.
+    """A fault and the conditions for the requests it affects. At least one condition is required; all must be met.
 
     `positions` are request numbers, starting at 1 and counting chats, embeddings and token counts. `rate` is the
-    fraction of otherwise matching requests to affect, drawn with `seed` so that the same conversation gets the same
-    faults. `times` is the maximum number of affected requests.
+    fraction of otherwise matching requests to affect; they are chosen at random with `seed`, so the same conversation
+    always gets the same faults. `times` is the maximum number of affected requests.
     """
 
     fault: Fault
@@ -170,13 +170,13 @@ ORDER: Final[tuple[type[Fault], ...]] = (
     WrongContentType,
     Reset,
 )
-"""The order in which faults are applied to a response: contents, bytes, timing, content type, reset."""
+"""The order in which faults are applied to a response: content, bytes, timing, content type, reset."""
 
 _ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
 
 
 def exclude_each_other(first: Fault, second: Fault) -> bool:
-    """Return whether a response can show only one of the two faults."""
+    """Return whether the two faults are mutually exclusive."""
     pair = (first, second)
     if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(first) is type(second):
         return True
@@ -186,14 +186,15 @@ def exclude_each_other(first: Fault, second: Fault) -> bool:
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:
-    """Raise `BadInput` if two rules whose faults exclude each other select the same position."""
+    """Raise `BadInput` if two rules with mutually exclusive faults select the same position."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
             shared = sorted(set(rule.positions) & set(other.positions))
             if shared and exclude_each_other(rule.fault, other.fault):
                 raise BadInput(
-                    f"{other} and {rule} exclude each other on request {shared[0]}; select different requests"
+                    f"{other} and {rule} exclude each other but both select request {shared[0]}; select different "
+                    f"requests"
                 )
 
 
@@ -215,7 +216,7 @@ class FaultSchedule:
         self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 
     def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
-        """Return a request's faults, sorted by `ORDER`, and count them; `position` is the request's number, from 1."""
+        """Return a request's faults, sorted by `ORDER`, and count them; `position` is the one-based request number."""
         struck: list[Fault] = []
         for rule in self._ranked:
             fault = rule.rule.fault
@@ -227,7 +228,7 @@ class FaultSchedule:
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[str]:
-        """Return a message for each rule that affected no request or missed some of its positions."""
+        """Return a message for each rule that affected no request, or did not affect all of its positions."""
         return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
@@ -243,7 +244,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Return whether the rule selects this request; call it once per request to keep random draws stable."""
+        """Return whether the rule selects this request; call once per request to keep random draws reproducible."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -265,7 +266,7 @@ class _Rule:
 
     @property
     def missed(self) -> str:
-        """What the rule missed, as a clause for a message; empty if nothing."""
+        """What the rule did not affect, as a clause for a message; empty if it affected everything it should."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
             return f"did not affect request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):
@@ -285,11 +286,11 @@ _ABOUT_CONTENT: Final = (
     "response.content_part",
     "response.function_call",
 )
-"""Type prefixes of the stream events that are removed together with the choices."""
+"""Type prefixes of stream events that are removed together with the choices."""
 
 
 def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
-    """Return `answer` with `fault` applied to its bytes and timing; other faults do not change it."""
+    """Return `answer` with `fault` applied, if the fault affects bytes or timing; other faults leave it unchanged."""
     if isinstance(answer, Silence) or (isinstance(answer, Streamed) and not answer.frames):
         return answer
     match fault:
@@ -354,7 +355,7 @@ def _malformed(answer: Whole | Streamed) -> Whole | Streamed:
 
 
 def _misclosed(data: bytes) -> bytes:
-    """Return JSON in which a bracket closes the outermost object."""
+    """Return the JSON with a bracket in place of the brace that closes the outermost object."""
     before, brace, after = data.rpartition(b"}")
     return before + b"]" + after if brace else data + b"]"
 
@@ -372,7 +373,7 @@ def _emptied(answer: Whole | Streamed, wire: FormatName) -> Whole | Streamed:
 
 
 def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
-    """Return an event with its choices emptied, or None for an event that only describes a choice."""
+    """Return an event with empty choices, or None for an event that only describes a choice."""
     events = list(sse_events(data))
     if len(events) != 1 or not events[0].startswith("{"):
         return data
@@ -382,7 +383,7 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
 
 
 def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
-    """Return JSON text with its choices emptied, including those in `response`; other text is unchanged."""
+    """Return JSON text with empty choices, also in `response`; other text is returned unchanged."""
     try:
         body = json.loads(text)
     except ValueError:

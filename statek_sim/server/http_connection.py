@@ -41,16 +41,16 @@ _ABORTIVE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 seconds: closing sends RST instead of FIN."""
 
 LARGEST_HEAD: Final = 1024 * 1024
-"""Maximum size of a request's target and headers, in bytes; the last chunk of a head is not counted."""
+"""The maximum size of a request's target and headers, in bytes, without the last chunk of the head."""
 
 LARGEST_BODY: Final = 32 * 1024 * 1024
-"""Maximum size of a request body, in bytes."""
+"""The maximum size of a request body, in bytes."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """A connection to one client, whose requests are answered one after another.
+    """A connection to one client. Requests are answered one after another.
 
-    It is in `open_connections` while it is open.
+    While it is open, the connection is in `open_connections`.
     """
 
     def __init__(self, handler: Handler, open_connections: set[HttpConnection]) -> None:
@@ -90,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
             self._task.cancel()
 
     def eof_received(self) -> bool:
-        """Handle the client's half-close: return whether to keep the connection open for pending responses."""
+        """Handle the client's half-close; return whether to keep the connection open for pending responses."""
         self._finished = self._heard_all = True
         return self._task is not None and not self._endless
 
@@ -120,11 +120,11 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
-        """Append a chunk of the request target."""
+        """Append a chunk to the request target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header, joining the values of repeated headers; trailers are ignored."""
+        """Add a header, joining the values if the header is repeated; trailers are ignored."""
         if not self._head_open:
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
         if version not in ("1.0", "1.1"):
             self._refuse(400, f"not an HTTP/1.1 request: the version is {version}")
         elif self._parser.should_upgrade():
-            self._refuse(501, "this server supports HTTP/1.1 only; disable the upgrade in the client")
+            self._refuse(501, "this server supports only HTTP/1.1; disable the upgrade in the client")
         announced = self._headers.get("content-length", "")
         if announced.isdecimal():
             self._check_body(int(announced[:20]))
@@ -147,7 +147,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Append a chunk of the body, and check its total size."""
+        """Append a chunk to the body, and check the body's total size."""
         self._check_body(len(self._body) + len(body))
         if not self._finished:
             self._body += body
@@ -184,7 +184,7 @@ class HttpConnection(asyncio.Protocol):
     # Answers.
 
     def _give(self, request: Incoming, refusal: Whole | None = None) -> None:
-        """Answer a request now (in a task if that takes time), or queue it until the current response is sent."""
+        """Answer a request now (in a task if the answer takes time), or queue it until the current response is sent."""
         if self._task is not None:
             self._pending.append((request, refusal))
             return
@@ -250,7 +250,7 @@ class HttpConnection(asyncio.Protocol):
     async def _stream(
         self, request: Incoming, answer: Streamed | Live, frames: AsyncGenerator[bytes, None]
     ) -> None:
-        """Write frames as HTTP chunks or, for an HTTP/1.0 client, as plain bytes until the connection closes.
+        """Write frames as HTTP chunks or, for an HTTP/1.0 client, as plain bytes that end when the connection closes.
 
         A live response's head is written immediately; otherwise, the head is written with the first frame.
         """
@@ -273,13 +273,13 @@ class HttpConnection(asyncio.Protocol):
             self._end(request)
 
     def _end(self, request: Incoming) -> None:
-        """If this was the last response, close the connection after the client has had time to read it."""
+        """If this was the last response, close the connection once the client has had time to read it."""
         if not request.keep_alive:
             self._transport.write_eof()
             self._loop.call_later(_LINGERING, self._transport.close)
 
     async def _break(self) -> None:
-        """Reset the connection after the client has had time to read the data already sent."""
+        """Reset the connection once the client has had time to read the data already sent."""
         # A reset discards data that the client has not read yet.
         await asyncio.sleep(_BEFORE_A_RESET)
         if self._transport.is_closing():

@@ -1,4 +1,4 @@
-"""The fake server's journal: its latest requests and responses, for assertions and the journal page."""
+"""The fake server's journal: the latest requests and responses, for assertions and the journal page."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
-"""Maximum size of a JSON body on the journal page, in bytes."""
+"""The maximum size of a JSON body on the journal page, in bytes."""
 _LONGEST_SHOWN: Final = 10_000
-"""Maximum length of any other body on the journal page; longer ones are truncated."""
+"""The maximum length of any other body on the journal page; longer bodies are truncated."""
 
 
 class JournalEntry(NamedTuple):
@@ -59,7 +59,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The request headers by lower-case name, with secrets redacted."""
+        """The request headers, keyed by lower-case name, with secrets redacted."""
         return {name: plain_header(name, value) for name, value in self.raw_headers.items()}
 
     @property
@@ -73,11 +73,11 @@ class JournalEntry(NamedTuple):
         return json_of(self.body)
 
     def __repr__(self) -> str:
-        """Return the entry on one line, without secrets, because test runners print it in failed assertions."""
+        """Return the entry as one line, without secrets, because test runners print it in failed assertions."""
         return f"<{type(self).__name__} {self.line()}>"
 
     def line(self) -> str:
-        """Return the entry on one line, for reports."""
+        """Return the entry as one line, for reports."""
         if self.problem is not None:
             outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
@@ -123,14 +123,14 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """The latest entries: at most `KEPT_ENTRIES`, with about `KEPT_BYTES` of text. `total` counts all requests."""
+    """Keeps the latest entries, up to `KEPT_ENTRIES` and about `KEPT_BYTES` of text. `total` counts all requests."""
 
     def __init__(self) -> None:
         self._kept: deque[JournalEntry] = deque()
         self._bytes = 0
         self.total = 0
         self.problems: list[str] = []
-        """Messages about unanswered requests, at most the first 100."""
+        """Messages about unanswered requests, limited to the first 100."""
 
     def add(self, entry: JournalEntry) -> None:
         """Append an entry, drop old entries beyond the limits, and record the entry's problem."""

@@ -43,14 +43,15 @@ DEFAULT_MODELS: Final = ("gpt-4o",)
 
 
 class FakeLLM:
-    """Answers HTTP requests from a script, streamed or not, in the OpenAI, Anthropic and Gemini formats.
+    """Answers HTTP requests from a script in the OpenAI, Anthropic and Gemini formats, with and without streaming.
 
     The OpenAI formats are Chat Completions and Responses. Embeddings and token counts are computed from the text unless
     they are scripted.
 
     `script` and `styles` are as in `ScriptedLLM`. A request's role is its `x-statek-agent` header, or else its model.
-    Its job is its `x-statek-job` header, or `http`. Its turn is 1 plus the number of model messages in the request, and
-    its attempt comes from the SDK's retry header. Virtual time is the sum of all latencies so far.
+    The job is taken from the `x-statek-job` header and defaults to `http`. The turn is 1 plus the number of model
+    messages in the request, and the attempt is taken from the SDK's retry header. Virtual time is the sum of all
+    latencies so far.
 
     Unless `count_usage` is off, a reply that reports no usage gets token counts from the model's tokenizer. `ignored`
     lists unsupported parameters to ignore; any others are answered with 400. `faults` affect requests by position, rate
@@ -92,7 +93,7 @@ class FakeLLM:
         rules = items_of("faults", faults)
         for rule in rules:
             if isinstance(rule, Reply):
-                raise BadInput("faults contains a reply; put replies such as fault(429) in the script")
+                raise BadInput("faults contains a reply; replies such as fault(429) belong in the script")
             if not isinstance(rule, FaultRule):
                 raise BadInput(
                     f"faults contains {rule!r}; expected a rule that selects requests: "
@@ -112,7 +113,7 @@ class FakeLLM:
         return self._play.journal
 
     def warm_up(self) -> None:
-        """Load the tokenizers for usage counts, so that the first request does not wait for them."""
+        """Load the tokenizers for usage counts in advance, so that the first request does not have to wait."""
         if self._count_usage:
             for model in self._models:
                 model_tokenizer(model).count("warm")
@@ -146,7 +147,7 @@ class FakeLLM:
                 return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
 
     def unused(self) -> list[Entry]:
-        """Return the entries used less often than required; for `forever()`, one use is enough."""
+        """Return the entries that were used less often than required; for `forever()`, one use is enough."""
         with self._lock:
             return self._play.script.unused()
 

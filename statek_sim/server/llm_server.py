@@ -31,7 +31,7 @@ from statek_sim.server.rendering import Pacing
 
 _BACKLOG: Final = 1024
 _STOPPING: Final = 10.0
-"""Seconds to wait for the thread to finish."""
+"""The seconds to wait for the thread to finish."""
 
 
 class _RealTimeLoop(asyncio.SelectorEventLoop):
@@ -76,7 +76,7 @@ class RunningServer:
         self._ready.wait()
 
     def stop(self) -> None:
-        """Close the port and all connections, and wait for the thread to finish; may be called repeatedly."""
+        """Close the port and all connections, and wait for the thread to finish. Can be called repeatedly."""
         if self._loop.is_closed():
             return
         if not self._thread.is_alive():
@@ -139,7 +139,7 @@ class RunningServer:
 
 
 class LLMServer(RunningServer):
-    """A fake LLM server on its own port, by default a free port on the loopback interface.
+    """A fake LLM server with its own port (by default, a free port on the loopback interface).
 
     `speed` is the number of virtual seconds per real second; if None, latencies take no real time. `token_seconds` is
     the number of virtual seconds per streamed token. `ignored` lists unsupported request parameters that the server
@@ -177,13 +177,16 @@ class LLMServer(RunningServer):
         ignored: Collection[str] | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
-        """Set the replies, in one list for all requests or one per agent role or model, and clear the journal.
+        """Set the replies, as one list for all requests or as one list per agent role or model, and clear the journal.
 
         `faults` are injected into the responses. `styles` are the chat styles for code; `ignored` lists unsupported
         request parameters to ignore. Raises `UnusedReplies` if the previous script has unused replies.
         """
         if (everybody is None) == (not by_role):
-            raise BadInput("pass one script, script([...]), or one per role, script(worker=[...])")
+            raise BadInput(
+                "pass either a single script (`script([...])`) or one script per role "
+                "(`script(worker=[...])`)"
+            )
         self.check_finished()
         self.llm.play(
             replies_by_role(by_role) if everybody is None else everybody,
@@ -214,7 +217,7 @@ def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) ->
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(
-            f"{host!r} is not a loopback address; a fake LLM answers anyone: use 127.0.0.1, or allow other machines"
+            f"{host!r} is not a loopback address; a fake LLM answers any client: use 127.0.0.1, or allow other machines"
         )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -74,7 +74,8 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
     if isinstance(source, _Served):
         return _of_conversation([one for entry in source.requests if (one := _served(entry))])
     raise BadInput(
-        f"{source!r} has neither requests nor a trace; pass a fake LLM server, a cassette, a guest, an agent or a trace"
+        f"{source!r} contains neither requests nor a trace; pass a fake LLM server, a cassette, a guest, an agent or a "
+        f"trace"
     )
 
 
@@ -98,10 +99,10 @@ def _of_application(app: _Application) -> Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """A parsed request (None if invalid) and its response: an `error`, or calls and text.
+    """A parsed request (None if invalid) and its response, which is either an `error`, or calls and text.
 
-    `calls` is None if the response cannot be parsed; only a later request then shows its calls. `tokens` are the prompt
-    and completion counts.
+    `calls` is None if the response cannot be parsed; its calls are then known only from a later request. `tokens` are
+    the prompt and completion token counts.
     """
 
     read: ParsedRequest | None
@@ -166,7 +167,7 @@ def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
 
 
 def _why_unanswered(entry: JournalEntry) -> str | None:
-    """Return why the client received no complete response, or None if it did."""
+    """Return why the client did not receive a complete response, or None if it did."""
     if entry.problem is not None:
         return entry.problem.partition("\n")[0]
     if not entry.is_answered or entry.reply is None:
@@ -175,7 +176,7 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
 
 
 def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
-    """Return the prompt and completion token counts, as reported or else counted with the model's tokenizer."""
+    """Return the prompt and completion token counts, either as reported or as counted with the model's tokenizer."""
     message = entry.message
     if read is None:
         return 0, 0

@@ -23,15 +23,15 @@ from statek_sim.usage.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
 
 LARGEST_COUNTED: Final = 262_144
-"""Maximum size, in bytes, of a request whose tokens are counted; in larger ones, 4 characters count as one token."""
+"""The maximum size, in bytes, for counting tokens; in larger requests, 4 characters are taken as one token."""
 
 IMAGE_TOKENS: Final = 85
-"""Tokens per non-text message part, as OpenAI counts a low-detail image."""
+"""The tokens per non-text message part, as OpenAI counts a low-detail image."""
 
 _LARGEST_REMEMBERED: Final = 16_384
 _DEEPEST: Final = 200
 _MOST_REFUSALS: Final = 100
-"""Maximum number of refusals evaluated per request."""
+"""The maximum number of refusals evaluated per request."""
 
 
 def _no_json(constant: str) -> JSON:
@@ -42,9 +42,10 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 
 
 class ParsedRequest:
-    """A request body's contents (`request`), its turn, and its prompt token count, which is computed on first use.
+    """The content of a request body (`request`), the turn, and the prompt token count, which is computed on first use.
 
-    `estimated`: the body is too large to count its tokens. `refused`: the provider's reasons to reject the request.
+    `estimated` is whether the body is too large for its tokens to be counted. `refused` are the provider's reasons for
+    rejecting the request.
     """
 
     __slots__ = ("_prompt", "estimated", "refused", "request", "turn")
@@ -71,7 +72,7 @@ class ParsedRequest:
         return self._prompt
 
     def text_tokens(self, texts: Sequence[str]) -> int:
-        """Return the total token count for `texts`, exact or estimated, using the model's tokenizer."""
+        """Return the total token count for the strings `texts`, exact or estimated, using the model's tokenizer."""
         if self.estimated:
             return sum(map(len, texts)) // 4
         return sum(map(model_tokenizer(self.request.model).count, texts))

@@ -58,21 +58,21 @@ _MOST_KEPT: Final = 1000
 
 
 class Conversations:
-    """The latest 1,000 conversations that `previous_response_id` can continue, by the id of their last response."""
+    """The latest 1,000 conversations that `previous_response_id` can continue, keyed by the id of the last response."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with the messages of the conversation it continues, without earlier instructions.
+        """Return a request with the messages from the conversation that it continues, without earlier instructions.
 
         Raises `BadRequest` if the conversation is unknown.
         """
         before = self._kept.get(request.previous or "")
         if before is None:
             raise BadRequest(
-                f"Previous response with id {request.previous!r} not found: it is older than the script, its request "
-                "had store=false, or newer responses replaced it",
+                f"Previous response with id {request.previous!r} not found: it was created before the script was set, "
+                f"its request had store=false, or newer responses replaced it",
                 parameter="previous_response_id",
                 code="previous_response_not_found",
             )
@@ -102,23 +102,23 @@ class Conversations:
 
 
 def _instructed(request: WireRequest) -> int:
-    """Return how many of the request's first messages are instructions: 0 or 1."""
+    """Return the number of instruction messages at the start of the request: 0 or 1."""
     return int("instructions" in (request.echo or {}))
 
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
-"""The header in which the OpenAI and Anthropic SDKs send the number of retries; 0 on the first attempt."""
+"""The header in which the OpenAI and Anthropic SDKs send the number of retries (0 on the first attempt)."""
 
 MISMATCH_STATUS: Final = 422
 """The status sent for a request without a scripted reply; clients do not retry it."""
 
 _LONGEST_MESSAGE: Final = 2000
-"""Maximum length, in characters, of an error message about an invalid request."""
+"""The maximum length, in characters, of an error message about an invalid request."""
 
 
 class Play:
-    """A script being played: its progress, faults and journal, and the virtual time, which starts at 0.
+    """A script that is being played: its progress, faults and journal, and the virtual time, which starts at 0.
 
     `ignored` lists unsupported parameters to ignore; any others are answered with 400.
     """
@@ -209,7 +209,7 @@ class Play:
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer, Entry | None]:
-        """Return the response, and the script entry it came from, if any."""
+        """Return the response and the script entry that it came from, if any."""
         if wanted is not None:
             return self._vectors(served, wanted)
         request, name = served.chat, served.name
@@ -245,7 +245,7 @@ def _status(answer: Answer) -> int:
 
 
 def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole, str]:
-    """Return the response to a rejected request, and the reason as text."""
+    """Return the response to a rejected request, and the reason as a string."""
     parameter, code = (refused.parameter, refused.code) if isinstance(refused, BadRequest) else (None, None)
     why = str(refused)
     if len(why) > _LONGEST_MESSAGE:
@@ -290,4 +290,4 @@ def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -
 
 
 class EncodedBody(BadRequest):
-    """A request body has a content encoding, which the server does not support."""
+    """Raised if a request body has a content encoding, which the server does not support."""

@@ -19,8 +19,8 @@ from statek_sim.server.exchange import SCRIPTED_PLACES, route
 def replies_of(exchanges: Sequence[Exchange]) -> list[Reply]:
     """Return a reply for each recorded request for a chat, embeddings or a token count, in recorded order.
 
-    Each reply answers requests with the same model and last message, or the same texts to embed. A recorded stream
-    keeps its chunks and their timing. Other exchanges are skipped.
+    Each reply answers requests with the same model and last message, or with the same strings to embed. A recorded
+    stream keeps its chunks and their timing. Other exchanges are skipped.
     """
     return [reply for exchange in exchanges if (reply := _reply(decoded(exchange))) is not None]
 
@@ -53,7 +53,7 @@ def _answer(response: Response) -> Answer:
 
 
 def _pieces(response: Response) -> Iterator[tuple[float, bytes]]:
-    """Yield a stream's chunks as (delay in seconds, bytes); a single chunk if no timing was recorded."""
+    """Yield a stream's chunks as (delay in seconds, bytes) pairs, or a single chunk if no timing was recorded."""
     if not response.chunks:
         yield 0.0, response.body
         return

@@ -1,7 +1,7 @@
-"""Rules by which providers reject requests: shapes, schemas, thinking, signatures and turns.
+"""The rules by which providers reject requests: structure, schemas, thinking, signatures and turns.
 
-`RULES` lists each format's rules, as functions of the parsed body; each rule links to the public report it is based on.
-Requests from STATEK and in cassettes are not checked.
+`RULES` maps each format to its rules, which are functions of the parsed body. Each rule links to the public report that
+it is based on. Requests from STATEK and in cassettes are not checked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from statek_sim.values import JSON, Message
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
-    """Yield the provider's reasons to reject a request body for this model, in rule order."""
+    """Yield the provider's reasons for rejecting a request body for this model, in rule order."""
     if isinstance(body, dict):
         for rule in RULES[wire]:
             yield from rule(body, model)
 
 
 def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: str = "") -> None:
-    """Raise `BadRequest` for the first refusal whose parameter is not ignored; `betas` is Anthropic's beta header."""
+    """Raise `BadRequest` for the first refusal whose parameter is not ignored; `betas` is the Anthropic beta header."""
     for refusal in refused:
         name = re.split(r"[.\[]", refusal.parameter)[0]
         if {name, refusal.parameter} & set(ignored):
@@ -217,7 +217,7 @@ _PART: Final = frozenset(
         "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
     }
 )  # fmt: skip
-"""Members that determine a part's kind."""
+"""The keys that determine a part's kind."""
 
 _TOOL: Final = frozenset(
     {
@@ -225,7 +225,7 @@ _TOOL: Final = frozenset(
         "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
     }
 )  # fmt: skip
-"""Members that determine a tool's kind."""
+"""The keys that determine a tool's kind."""
 
 
 def _gemini_shapes(body: Body, model: str) -> Refusals:
@@ -259,7 +259,7 @@ def _declared(body: Body, model: str) -> Refusals:
 
 
 def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in a message's parts; `where` is the list's path, `parameter` the rejected parameter."""
+    """Yield the errors in a message's parts; `where` is the path to the list, `parameter` the rejected parameter."""
     for number, part in numbered_objects(parts):
         text, place = part.get("text"), f"{where}[{number}]"
         if _PART.isdisjoint(part):
@@ -269,7 +269,7 @@ def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def _signatures(body: Body, model: str) -> Refusals:
-    """Reject a call without a signature if it is the first call in a step since the user's last message.
+    """Reject a call without a signature if it is the first call in a step after the user's last message.
 
     https://github.com/nearai/ironclaw/issues/1510
     """
@@ -355,7 +355,7 @@ _MERGED: Final = ("anthropic", "gemini")
 def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
     """Yield at most one reason why a provider rejects a conversation: calls without results, or vice versa.
 
-    `messages` are in OpenAI's shape.
+    `messages` are in the OpenAI format.
     """
     open_calls: Counter[str] = Counter()
     role: JSON = None
@@ -384,5 +384,5 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
 
 
 def _key(name: JSON, wire: FormatName) -> str:
-    """Return the key shared by a call and its result; Google counts calls, because their ids are optional."""
+    """Return the key shared by a call and its result. Google counts calls, because call ids are optional."""
     return "" if wire == "gemini" else str(name)

@@ -1,4 +1,4 @@
-"""Converts scripted replies to HTTP responses: format, bytes and timing."""
+"""Converts scripted replies to HTTP responses, including the format, bytes and timing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Maps virtual to real time: `speed` is virtual seconds per real second; if None, waits take no real time.
+    """Converts virtual to real time. `speed` is the virtual seconds per real second; if None, waits take no real time.
 
-    `token_seconds` is the number of virtual seconds between events of an unrecorded stream.
+    `token_seconds` is the number of virtual seconds between the events in a stream that was not recorded.
     """
 
     speed: float | None = None
@@ -55,12 +55,12 @@ class Pacing:
             )
 
     def real(self, seconds: float) -> float:
-        """Return how many real seconds `seconds` of virtual time take."""
+        """Return the number of real seconds for `seconds` of virtual time."""
         return 0.0 if self.speed is None else seconds / self.speed
 
 
 class ServedRequest(NamedTuple):
-    """A request's `number` (from 1), `name` in messages, contents, format and faults."""
+    """A request: its one-based `number`, its `name` in messages, its content, format and faults."""
 
     number: int
     name: str
@@ -71,7 +71,7 @@ class ServedRequest(NamedTuple):
 
 
 def render(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing) -> Answer:
-    """Return the HTTP response that a script entry gives to a request, with the request's faults applied.
+    """Return the HTTP response from a script entry to a request, with the request's faults applied.
 
     Raises `ScriptError` if the reply violates the request's requirements.
     """
@@ -99,8 +99,8 @@ def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing)
         case RawBody(body=body):
             if served.read.request.stream:
                 raise UnmatchedRequest(
-                    f"reply {entry.position} is raw(...), but the request wants a stream; use "
-                    "raw_stream([(seconds, bytes), ...])"
+                    f"reply {entry.position} is raw(...), but the request asks for a stream; use raw_stream([(seconds, "
+                    f"bytes), ...])"
                 )
             return Whole(status=200, body=body, delay=delay)
         case RawStream() as recorded:
@@ -116,12 +116,12 @@ def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing)
 
 
 def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, manner: Manner) -> WireReply:
-    """Apply the request's limits and options to the reply, and faulty usage if requested."""
+    """Apply the request's limits and options to the reply, and replace its usage if a fault requires this."""
     request, read, params = served.chat, served.read, served.read.request
     if chat.thinking and params.shows_thinking is not True:
         raise UnmatchedRequest(
             f"reply {position} contains thinking, but the request does not ask for it "
-            f"({params.shows_thinking}), so no provider would send it; ask for it, or remove thinking(...)"
+            f"({params.shows_thinking}), so no provider would send it; request thinking, or remove thinking(...)"
         )
     manner = replace(manner, measure=read.measured)
     answer = wire_reply(reply, chat, request, manner, reply_id=str(served.number))
@@ -153,7 +153,7 @@ def _recorded(recorded: RawStream, served: ServedRequest, delay: float, pacing: 
 
 
 def embeddings(entries: Sequence[Entry | None], wanted: EmbeddingRequest, served: ServedRequest) -> Answer:
-    """Return the response to an embedding request: for each text, its scripted vector or a computed one."""
+    """Return the response to an embedding request: a scripted or computed vector for each input string."""
     read, faults, model = served.read, served.faults, served.chat.model
     vectors = [
         vector_of(text, model, size) if entry is None else _scripted_vector(entry, size)
@@ -192,7 +192,7 @@ def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
 
 
 def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the response for a fault that replaces the reply, with other faults applied, else None."""
+    """Return the response for a fault that replaces the reply, with other faults applied, or None."""
     for fault in faults:
         if isinstance(fault, HttpError):
             return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)

@@ -13,9 +13,9 @@ Body = Mapping[str, Any]
 
 
 def typed(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in a list of objects that require a `type`: message parts, blocks, tools.
+    """Yield the errors in a list of objects that must have a `type`: message parts, blocks, tools.
 
-    `where` is the list's path, and `parameter` the rejected parameter.
+    `where` is the path to the list, and `parameter` is the rejected parameter.
     """
     for number, part in numbered_objects(parts):
         place = f"{where}[{number}]"
@@ -26,18 +26,18 @@ def typed(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def typed_contents(body: Body, parameter: str) -> Refusals:
-    """Yield the errors in the contents of `body[parameter]`, a list of messages or items."""
+    """Yield the errors in `body[parameter]`, a list of messages or items."""
     for number, message in numbered_objects(body.get(parameter)):
         yield from typed(message.get("content"), f"{parameter}[{number}].content", parameter)
 
 
 def no_string(where: str, given: Body, member: str) -> str:
-    """Return the error message for a member that is missing or not a string; `where` is its path."""
+    """Return the error message for a value that is missing or not a string; `where` is its path."""
     found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
     return f"{where}: expected a string, got {found}"
 
 
 def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects in a list with their numbers; empty for anything but a list."""
+    """Return the objects in a list with their numbers; empty if the value is not a list."""
     given = values if isinstance(values, list) else []
     return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]

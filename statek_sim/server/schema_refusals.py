@@ -1,4 +1,4 @@
-"""Rules by which providers reject JSON Schemas for tools and structured output.
+"""The rules by which providers reject JSON Schemas for tools and structured output.
 
 Each rule links to a public source.
 """
@@ -81,7 +81,7 @@ def _is_kind(kinds: JSON, kind: str) -> bool:
 
 
 def _parts(schema: Schema, context: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Schema]]:
-    """Yield the schema and its subschemas, each with the path that OpenAI calls its context."""
+    """Yield the schema and its subschemas, each with its path, which OpenAI calls the context."""
     yield context, schema
     for table in ("properties", "$defs", "definitions"):
         inner = schema.get(table)

@@ -1,4 +1,4 @@
-"""A server's script: finds the entry that answers a request, or describes the nearest one if none does."""
+"""A server's script: finds the entry that answers a request or, if there is none, describes the closest entry."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, 
 from statek_sim.providers.scripted import EVERYBODY, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
-"""The request header that selects a role's script; without it, the model name selects the script."""
+"""The request header that selects the script for a role; without it, the model name selects the script."""
 
 
 class PlayedScript:
-    """A script by job, by role or for all requests, and a count of each reply's uses."""
+    """A script per job, per role or for all requests, and the number of times each reply was used."""
 
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
@@ -32,7 +32,7 @@ class PlayedScript:
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[Entry]:
-        """Return the entries used less often than required; for `forever()`, one use is enough."""
+        """Return the entries that were used less often than required; for `forever()`, one use is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
@@ -44,7 +44,7 @@ class PlayedScript:
         return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
 
     def demanded(self, request: ChatRequest, name: str) -> Entry:
-        """Return the entry that answers a request called `name` in messages; raises `UnmatchedRequest` if none does."""
+        """Return the entry that answers a request (`name` in messages); raises `UnmatchedRequest` if there is none."""
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
         if entry is None:
@@ -52,9 +52,9 @@ class PlayedScript:
         return entry
 
     def scripted(self, request: ChatRequest, name: str) -> Entry | None:
-        """Return the entry that answers an embedding or count request, or None if the response is to be computed.
+        """Return the entry that answers an embedding or count request, or None if the response must be computed.
 
-        Raises `UnmatchedRequest` if the script has recordings of this kind of request, but none for this one.
+        Raises `UnmatchedRequest` if the script contains recordings for this kind of request, but none for this request.
         """
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
@@ -81,7 +81,7 @@ class PlayedScript:
 
 
 def _counting(script: Script) -> Script:
-    """Return `script` with `measured` usage for each message that reports no usage."""
+    """Return `script` with `measured` usage added to each message that reports no usage."""
     if isinstance(script, Mapping):
         return {key: _counted(key, entries) for key, entries in script.items()}
     return _counted(EVERYBODY, script)
@@ -98,7 +98,7 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
 
 
 _COMPARED: Final = 4096
-"""Maximum number of characters compared when measuring similarity."""
+"""The maximum number of characters to compare when measuring similarity."""
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
@@ -106,9 +106,9 @@ def exhausted(question: str, request: ChatRequest, script: str, total: int) -> s
     replies = "no replies" if total == 0 else f"{total} {'reply' if total == 1 else 'replies'}, all used"
     return "\n".join(
         (
-            f"{question} wants one more reply, but {script} has {replies}",
+            f"{question} needs another reply, but {script} has {replies}",
             *conversation_tail(request.messages, _plain(request)),
-            f"add a reply to {script}, or make one .forever()",
+            f"add a reply to {script}, or make a reply .forever()",
         )
     )
 
@@ -118,7 +118,7 @@ def _remaining(replies: int) -> str:
 
 
 def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[Entry]) -> str:
-    """Return the error message for a request that no reply accepts, with the nearest reply and the differences."""
+    """Return the error message for a request that no reply matches, with the closest reply and the differences."""
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
@@ -135,13 +135,13 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
-    """Return a function that redacts secrets, including this request's, before a string is truncated."""
+    """Return a function that redacts secrets, including those in this request, before a string is truncated."""
     sent = sent_with("", tuple(request.headers.items()))
     return lambda text: ends_without_secrets(text, sent)
 
 
 def _differences(entry: Entry, request: ChatRequest, plain: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the parts of `entry`'s condition that the request does not meet; `plain` redacts a string."""
+    """Yield the parts of the entry's condition that the request does not meet; `plain` redacts a string."""
     reply, condition = entry.reply, entry.reply.condition
     if reply.job is not None and reply.job != request.job_id:
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"
@@ -160,7 +160,7 @@ def _differences(entry: Entry, request: ChatRequest, plain: Callable[[str], str]
 
 
 def _likeness(entry: Entry, request: ChatRequest) -> float:
-    """Return how similar the last message is to the text that `entry` expects, from 0 to 100."""
+    """Return the similarity between the last message and the text that `entry` expects, from 0 to 100."""
     condition = entry.reply.condition
     match = None if condition is None else condition.last_message
     if match is None:

@@ -1175,7 +1175,7 @@ def test_a_corpus_line_may_hold_any_character(tmp_path: Path, cli: Cli) -> None:
 def test_a_guard_without_a_corpus_is_said_so(cli: Cli) -> None:
     done = cli("guards", "--guard", "secrets")
     assert done.code == 2
-    assert "no corpus for secrets; name a file of lines" in done.err
+    assert "no corpus for secrets; pass a file with lines" in done.err
 
 
 @table_test(

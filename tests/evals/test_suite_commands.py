@@ -39,7 +39,7 @@ def test_a_check_that_lets_something_wrong_pass_is_told_with_its_place(
     looks = 'plan: [{call: look, with: {name: "{name}"}}, {answer: X-1}]'
     path.write_text(GOOD.replace("plan: [{answer: X-1}]", looks))
     code, out, err = ran(capsys, "check", path, "--seeds", "2")
-    assert (code, out) == (1, "0 of 1 evals tell right from wrong: 6 runs, 2 of each script\n")
+    assert (code, out) == (1, "0 of 1 evals gave only correct verdicts: 6 runs, 2 per script\n")
     said = "passes, but should fail"
     assert err == "".join(f"{path}:2: eval 'one': script 'none' on seed {seed}: {said}\n" for seed in (0, 1))
 

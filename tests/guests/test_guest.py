@@ -338,7 +338,7 @@ def test_the_record_of_a_server_is_a_task_too() -> None:
     assert (task.tokens, task.cost) == (48, Decimal(48))
     report = metrics_report([task])
     assert report.everything.findings["tool_error_rate"].why == (
-        "not measured: a server sees tool results, but not whether they are errors"
+        "not measured: a server receives tool results, but not whether they are errors"
     )
     assert report.everything.findings["cost_per_task"].why == "no value per task is given"
 
@@ -348,5 +348,5 @@ def test_the_record_of_a_server_without_a_price_has_no_cost() -> None:
     assert trajectory_facts(run).outcome == "failed"
     assert trajectory_facts(run).unmeasured["cost"] == "no prices are configured"
     unpriced = trajectory_facts(run, cost=lambda model, prompt, completion: None)
-    assert (unpriced.cost, unpriced.unmeasured["cost"]) == (None, "there is no price for model 'mine'")
+    assert (unpriced.cost, unpriced.unmeasured["cost"]) == (None, "no price for model 'mine'")
     assert trajectory_facts(Trajectory(())).outcome == "open"

@@ -103,7 +103,7 @@ def test_trace_says_how_a_run_failed_and_that_the_profile_is_the_packages_own(tm
     assert traced(failed.stdout)[-1]["event"] == "LLMRequested"
     assert (refused.returncode, refused.stderr) == (
         2,
-        "--profile: not available with --backend installed, which follows the profile of its version\n",
+        "--profile: not available with --backend installed, which uses the profile for the installed version\n",
     )
 
 

@@ -167,7 +167,7 @@ def test_an_agent_is_recorded_once_and_played_without_the_provider(
         (('"cassette"', '"casette"'), "*provider='casette': expected 'cassette' or an object that answers*"),
         (
             ('provider="cassette"', 'provider="cassette", script=[]'),
-            "*expected a script or a cassette, not both*",
+            "*expected either a script or a cassette, not both*",
         ),
     ],
 )

@@ -194,7 +194,7 @@ def test_a_failed_re_recording_leaves_the_cassette_and_puts_the_new_one_aside(
     aside = cassette(pytester, "test_capital.new")
     assert cassette(pytester).read_bytes() == before
     assert "Lyon." in aside.read_text("utf-8")
-    result.stdout.fnmatch_lines([f"compare them: statek-sim cassette diff {SHOWN} {aside}"])
+    result.stdout.fnmatch_lines([f"to compare them: statek-sim cassette diff {SHOWN} {aside}"])
 
 
 @pytest.mark.parametrize("how", ["pytest.skip('not today')", "pytest.xfail('known')"])
@@ -273,7 +273,7 @@ def test_the_marker_chooses_name_and_mode_and_the_command_line_wins(
     [
         ("'here.yaml'", "expected keyword arguments, such as name=..., got 'here.yaml'"),
         ("ignored=[]", "unknown argument 'ignored'; expected name, ignore, mode, allow_unplayed."),
-        ("ignore='port'", "ignore='port': expected a list of names such as 'body.metadata.run'"),
+        ("ignore='port'", "ignore='port': expected a list of names, such as 'body.metadata.run'"),
         ("ignore=['prt']", "cannot ignore 'prt'; expected body, host, path, port, query, scheme, *"),
         ("mode='always'", "record mode 'always': expected none, once, new_episodes, all, rewrite"),
         ("name='../x'", "name='../x': expected a file name in the test module's cassette folder"),

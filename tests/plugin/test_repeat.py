@@ -39,7 +39,7 @@ def test_a_repeated_test_passes_by_its_share_and_says_what_that_shows(pytester: 
         [
             "*repeated tests*",
             "*::test_mostly[[]2[]]: 8 of 10 runs passed (95 % interval 49% to 94%, pass^2 62%, pass^4 "
-            "33%, pass^8 2%); too few runs to show 80%, which takes 16 runs without a failure",
+            "33%, pass^8 2%); too few runs to show 80%, which requires 16 runs without a failure",
         ]
     )
 

@@ -107,7 +107,7 @@ def test_a_test_that_the_option_swallowed_is_refused_with_the_right_spelling(
     pytester.mkdir("tests")
     error = usage_error(pytester, "--statek-scenarios", target)
     assert f"--statek-scenarios: no scenarios found in '{target}'" in error
-    assert f"write it first: `pytest {target} --statek-scenarios`" in error
+    assert f"put it before the option: `pytest {target} --statek-scenarios`" in error
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,6 @@ def test_what_a_cassette_recorded_is_played_and_nothing_else(
     answer = ask(llm, counting, "/v1/responses/input_tokens")
     assert isinstance(answer, Whole)
     assert answer.status == 422
-    with pytest.raises(UnmatchedRequest, match="wants one more reply"):
+    with pytest.raises(UnmatchedRequest, match="needs another reply"):
         llm.check_finished()
     llm.play([])

@@ -302,7 +302,9 @@ def test_two_faults_on_one_request_combine_in_either_order_or_are_refused(
 
     if exclude_each_other(one, other):
         for pair in ((one, other), (other, one)):
-            with pytest.raises(BadInput, match=r"exclude each other on request 1; select different requests"):
+            with pytest.raises(
+                BadInput, match=r"exclude each other but both select request 1; select different requests"
+            ):
                 answered(*pair)
         return
     assert answered(one, other) == answered(other, one)

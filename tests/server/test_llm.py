@@ -193,10 +193,10 @@ def test_an_exhausted_script_says_so() -> None:
     ask(llm, openai())
     assert error(ask(llm, openai("more"))) == (
         422,
-        "request 2 (POST /v1/chat/completions, model 'gpt-4o', turn 1) wants one more reply, "
+        "request 2 (POST /v1/chat/completions, model 'gpt-4o', turn 1) needs another reply, "
         "but the script has 1 reply, all used\n"
         "  user: more\n"
-        "add a reply to the script, or make one .forever()",
+        "add a reply to the script, or make a reply .forever()",
     )
 
 

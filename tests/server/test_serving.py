@@ -119,7 +119,9 @@ def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_pa
         tmp_path,
         "script: []\nfaults:\n  - {http: 500, requests: [1, 2]}\n  - {silence: true, requests: [2]}\n",
     )
-    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other on request 2; .*"):
+    with pytest.raises(
+        BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other but both select request 2; .*"
+    ):
         load_playable(path)
 
 

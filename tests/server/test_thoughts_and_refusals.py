@@ -165,4 +165,4 @@ def test_only_a_message_shows_what_was_thought() -> None:
 def test_a_raw_body_is_no_stream() -> None:
     status, said = error(ask(FakeLLM([raw(json.dumps({"choices": []}))]), openai(stream=True)))
     assert status == 422
-    assert "reply 1 is raw(...), but the request wants a stream; use raw_stream(" in said
+    assert "reply 1 is raw(...), but the request asks for a stream; use raw_stream(" in said

@@ -473,7 +473,10 @@ def test_what_is_no_trace_is_told_with_its_place(
         (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
         (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
         (["nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
-        (["run.json"], "run.json: expected scenarios or a trace (.jsonl); a report has no events to measure"),
+        (
+            ["run.json"],
+            "run.json: expected scenarios or a trace (.jsonl); a report contains no events to measure",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_bad_input(

@@ -228,7 +228,7 @@ def test_keeping_fewer_scenarios_allows_a_higher_limit_and_names_those_over_it()
 
 def test_a_first_call_over_the_budget_can_be_kept_by_no_limit() -> None:
     message = re.escape(
-        "--budget-tokens 10: no scenario of 1 has a limit that keeps it within this budget on measured tokens"
+        "--budget-tokens 10: no limit keeps any of the 1 scenarios within this budget in measured tokens"
     )
     with pytest.raises(BadInput, match=f"^{message}$"):
         calibrate([replay(looping(2, say=DIGITS))], 10)

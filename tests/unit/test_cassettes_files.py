@@ -231,7 +231,7 @@ def test_orphans_are_the_cassettes_that_no_test_uses(
         store.write(folder / f"{name}.yaml", [exchange(1)])
     monkeypatch.chdir(tmp_path)
     code, out, err = run(["cassette", "orphans"], capsys)
-    assert (code, err) == (1, "4 cassettes, 2 without a test\n")
+    assert (code, err) == (1, "4 cassettes, 2 not used by any test\n")
     assert out == "cassettes/test_geo/test_capital[3].yaml\ncassettes/test_geo/test_other.yaml\n"
 
 

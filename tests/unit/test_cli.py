@@ -146,7 +146,7 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         ),
         (["help", "jobs", "zzz"], "No such command 'jobs zzz'. `statek-sim help jobs` lists them all"),
         (["run", "help"], "help: no such file or folder"),
-        (["suite"], "No such command 'suite'. To run it: `statek-sim run suite`."),
+        (["suite"], "No such command 'suite'. To run the file: `statek-sim run suite`."),
     ],
 )
 def test_bad_input_is_told_on_stderr_and_exits_2(shell: Shell, arguments: list[str], message: str) -> None:
@@ -502,7 +502,10 @@ def test_a_comparison_is_shown_and_written(shell: Shell) -> None:
         (("docs", "1.4.2", "--preset", "lokal"), "preset 'lokal'"),
         (("docs", "1.4.2", "--python", "/nowhere/python"), "/nowhere/python: cannot be started"),
         (("1.4", "/nowhere/python"), "/nowhere/python: cannot be started"),
-        (("reference", "1.4.2"), "expected `reference` and the path of an interpreter with statek"),
+        (
+            ("reference", "1.4.2"),
+            "expected `reference` and the path to a Python interpreter that has statek installed",
+        ),
     ],
 )
 def test_a_comparison_of_something_unknown_is_bad_input(

@@ -264,7 +264,7 @@ def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
     (here / "local.json").write_text("{}", "utf-8")
     words = [word for word in JUDGED if word != "--update-baseline"]
     assert refused(capsys, *words, ".", "--json", "local.json") == (
-        "--json local.json: --baseline reads this file; write to another one"
+        "--json local.json: --baseline reads this file; choose a different output file"
     )
 
 
@@ -351,7 +351,7 @@ def test_nothing_is_written_onto_what_a_command_reads(
         (here / name).write_text("mine", "utf-8")
     (here / "soft").symlink_to("ok.yaml")
     before = {path.name: path.read_text("utf-8") for path in here.iterdir()}
-    assert refused(capsys, *arguments.split()) == f"{said}; write to another one"
+    assert refused(capsys, *arguments.split()) == f"{said}; choose a different output file"
     assert {path.name: path.read_text("utf-8") for path in here.iterdir()} == before
 
 

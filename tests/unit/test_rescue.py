@@ -351,8 +351,8 @@ def test_the_command_answers_every_line_with_its_id() -> None:
     [
         (b"{", "-:2: invalid JSON: "),
         (b"\xff", "-:2: byte 0 is not UTF-8"),
-        (b"[1]", '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),
-        (b'{"id": 1}', '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),
+        (b"[1]", '-:2: expected an object with "id", "text" and "tools", where "text" is a string'),
+        (b'{"id": 1}', '-:2: expected an object with "id", "text" and "tools", where "text" is a string'),
         (b'{"id": 1, "text": "", "tools": "f"}', "-:2: expected a list of tool names or specs, found str"),
         (b'{"id": 1, "text": "", "tools": [{}]}', "-:2: tool 1 has no name: "),
     ],

@@ -122,7 +122,7 @@ def test_a_model_with_several_prices_is_told(tmp_path: Path) -> None:
     assert use.cost.statek == Decimal("0.00102")
     assert use.cost.problems == (
         f"OPENROUTER gpt-4o has several prices ({tmp_path}/prices.csv:2, {tmp_path}/prices.csv:3); "
-        "STATEK uses any of them",
+        "which price STATEK uses is unspecified",
     )
 
 
