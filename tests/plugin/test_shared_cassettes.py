@@ -177,7 +177,7 @@ def test_modes_that_conflict_are_warned_about_and_lose_nothing(
     result.assert_outcomes(passed=4, warnings=1)
     result.stdout.fnmatch_lines(
         [
-            "*cassettes/test_geo/shared.yaml: shared by tests with different record modes: new_episodes (*), rewrite (*)"
+            "*test_geo/shared.yaml: shared by tests with different record modes: new_episodes (*), rewrite (*)"
         ]
     )
     assert sorted(questions(path)) == sorted(expected(2))
