@@ -1,6 +1,6 @@
 """Cassettes: recorded HTTP conversations with providers, in vcrpy's file format.
 
-vcrpy patches HTTP clients and reads and writes their messages; this package adds matching by JSON body, consistent
+vcrpy patches HTTP clients and reads and writes their messages. This package adds matching by JSON body, consistent
 redaction of secrets, readable files, and cassettes shared by several tests.
 
 - `exchange`: recorded values

@@ -1,7 +1,7 @@
 """Bodies as text: decoded for searching, as canonical JSON for comparison, and formatted for the file.
 
-Providers send JSON on one line. Files contain it formatted, so that they are readable and a diff shows the changed
-line; the stored `Style` restores the exact bytes.
+Providers send JSON on one line. It is formatted in files, so that they are readable and a diff shows the changed line;
+the stored `Style` restores the exact bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def as_text(body: bytes) -> str | None:
 
 
 def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
-    """Return whether a body's media type, or that of all its multipart parts, matches a pattern in `allowed`."""
+    """Return whether the media type of a body, or of all parts of a multipart body, matches a pattern in `allowed`."""
     kind = media_type(headers)
     kinds = [kind]
     if kind.startswith(_PARTS):
@@ -75,7 +75,7 @@ def _opened(body: bytes, name: str) -> bytes:
         raise Undecodable(f"content encoding {name!r} requires a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
         raise Undecodable(
-            f"the header states content encoding {name!r}, but the body is invalid: {error}"
+            f"the header specifies content encoding {name!r}, but the body is invalid: {error}"
         ) from None
     raise Undecodable(f"unknown content encoding {name!r}")
 
@@ -95,12 +95,12 @@ def _inflated(body: bytes, bits: int) -> bytes:
     if inflater.unconsumed_tail:
         raise Undecodable(f"the decoded body is larger than {LARGEST} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise Undecodable("there is data after the end" if inflater.eof else "the data is truncated")
+        raise Undecodable("unexpected data after the end" if inflater.eof else "the data is truncated")
     return content
 
 
 def _package(*names: str) -> Any:
-    """Return the first of these optional packages that is installed; raises `ImportError` if none is."""
+    """Return the first of these optional packages that is installed; raises `ImportError` if none is installed."""
     for name in names:
         try:
             return importlib.import_module(name)

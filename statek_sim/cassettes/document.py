@@ -1,8 +1,9 @@
 """The file format of cassettes: vcrpy's YAML, version 1.
 
-Responses have additional data under `statek`, which vcrpy ignores and keeps: a JSON body's style (`json`), CR LF line
-endings (`newline`), and the timing of a stream's chunks (`chunks`, each `[seconds, bytes]`). Bodies are formatted for
-readability. From these files, vcrpy replays equal JSON and equal events, and `read` returns the exact bytes.
+Responses contain additional data under `statek`, which vcrpy ignores and preserves: the style of a JSON body (`json`),
+CR LF line endings (`newline`), and the timing of a stream's chunks (`chunks`, each `[seconds, bytes]`). Bodies are
+formatted for readability. From these files, vcrpy replays equal JSON and equal events, and `read` returns the exact
+bytes.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _stand_ins(text: str) -> dict[int, str]:
     """Return a private-use character as a substitute for each escaped character beyond U+FFFF.
 
     libyaml treats such characters as unprintable, and would write a body with one emoji as a single line of escapes. No
-    substitute occurs in the text.
+    substitute already occurs in the text.
     """
     wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
     there = frozenset(text)
@@ -272,7 +273,7 @@ def _request(spot: _Spot) -> Request:
 
 
 def _address(spot: _Spot) -> str:
-    """Return an absolute URL; raises `BadCassette` for a relative one, which no request can match."""
+    """Return an absolute URL; raises `BadCassette` for a relative URL, which no request can match."""
     uri = spot.text()
     try:
         address_of(uri)
@@ -350,12 +351,12 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
-"""Request body keys in another recorder's files, which otherwise look like vcrpy's."""
+"""Request body keys found in files from a different recorder, which otherwise look like vcrpy's files."""
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A value in a parsed cassette and its position, so that errors can name its line."""
+    """A value in a parsed cassette and its position, so that errors can include the line number."""
 
     path: Path
     document: Document

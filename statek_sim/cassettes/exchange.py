@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 Headers = tuple[tuple[str, str], ...]
-"""Names and values in the order they were sent; a name may occur several times."""
+"""Names and values in the order in which they were sent; a name may occur several times."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -48,7 +48,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and its response; `line` is the first line in the file, from 1, or 0 if there is no file."""
+    """A request and its response; `line` is the one-based number of its first line, or 0 if there is no file."""
 
     request: Request
     response: Response
@@ -56,7 +56,7 @@ class Exchange:
 
 
 def header(headers: Headers, name: str) -> str | None:
-    """Return a header's first value, or None; its name is case-insensitive."""
+    """Return a header's first value, or None; the name is case-insensitive."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
 

@@ -24,7 +24,7 @@ _PLAIN_DATA: Final = re.compile(r"^data:[ ]?(?![{\[\"])([^\r\n]*+)", re.MULTILIN
 _SORTS: Final = frozenset(
     {"content_index", "index", "item_id", "output_index", "sequence", "summary_index", "type"}
 )
-"""Members whose values distinguish strings with the same path in a stream, such as a call's index."""
+"""Keys whose values distinguish strings with the same path in a stream, such as a call's index."""
 
 _MOST_STEPS: Final = 100
 """Maximum number of steps in a path."""
@@ -33,7 +33,7 @@ Label = tuple[str | int, ...]
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """An object or list that is being parsed; `name` is the nearest enclosing member's name."""
+    """An object or list that is being parsed; `name` is the nearest enclosing key."""
 
     above: _Frame | None
     is_list: bool
@@ -46,7 +46,7 @@ class _Frame:
     sorts: dict[str, str] = field(default_factory=dict)
 
     def label(self) -> Label:
-        """Return the path in the document, with the values of `_SORTS` members along the way."""
+        """Return the path in the document, with the values of `_SORTS` keys along the way."""
         steps: list[str | int] = []
         frame: _Frame | None = self
         while frame is not None and len(steps) < _MOST_STEPS:
@@ -62,8 +62,8 @@ class _Frame:
 class JsonString:
     """A JSON string in a source text, `source[start:end]` without quotes.
 
-    `name` is the object member that has the string as its value, directly or in a list; it is empty for other strings
-    and for member names. `document` is the index of the string's document in the text.
+    `name` is the key whose value is the string or a list that contains it; empty for other strings and for keys.
+    `document` is the index of the string's document in the text.
     """
 
     start: int
@@ -81,7 +81,7 @@ class JsonString:
 
     @property
     def is_piece_of_text(self) -> bool:
-        """Whether neighbouring members show that the string is a piece of text, not a secret."""
+        """Whether neighbouring keys show that the string is a piece of text, not a secret."""
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 

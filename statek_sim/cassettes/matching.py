@@ -1,4 +1,4 @@
-"""Compares requests by method, URL and canonical JSON body, without ignored parts.
+"""Compares requests by method, URL and canonical JSON body, leaving out ignored parts.
 
 Unlike in vcrpy, the body is compared by default, so that a changed prompt does not get the old answer. Headers are
 never compared, because they contain keys, versions and ids that do not affect the answer. `REDACTED` in a recording
@@ -39,7 +39,7 @@ Address = tuple[tuple[str, JSON], ...]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The compared parts of a request: its method, its URL's parts by name, and its body as JSON or text."""
+    """The compared parts of a request: the method, the URL's parts keyed by name, and the body as JSON or text."""
 
     method: str
     address: Address
@@ -126,7 +126,7 @@ class Matching:
 
 @lru_cache(maxsize=4096)
 def address_of(uri: str) -> Address:
-    """Return an absolute URL's parts by name; parameters are called `query.NAME` and sorted by name.
+    """Return an absolute URL's parts, keyed by name; parameters are named `query.NAME` and sorted by name.
 
     The user name and fragment are omitted. Raises `ValueError` for a URL without a host or with an invalid port.
     """

@@ -1,6 +1,6 @@
-"""Finds the recording that answers a request, and describes the nearest recording if none does.
+"""Finds the recording that answers a request or, if there is none, describes the closest recording.
 
-Recordings of equal requests form a lane, which is played in recorded order. A lane is found by the request's
+Recordings of equal requests form a lane, which is played in recorded order. A lane is looked up by the request's
 fingerprint; only recordings with redacted values are compared one by one. Two threads never get the same recording.
 """
 
@@ -24,7 +24,7 @@ from statek_sim.values import JSON
 
 
 class Recordings:
-    """A cassette's recordings in file order, and which of them were played.
+    """A cassette's recordings, in file order, and which of them have been played.
 
     `fingerprints[n]` is the fingerprint of the request in `exchanges[n]`. Where a recorded request is redacted, any
     value matches.
@@ -79,7 +79,7 @@ class Recordings:
         return self._compared[number]
 
     def knows(self, fingerprint: str) -> bool:
-        """Return whether the cassette has a recording of these requests, played or not."""
+        """Return whether the cassette contains a recording of these requests, played or not."""
         return fingerprint in self._lanes
 
     def unplayed(self) -> list[int]:
@@ -90,7 +90,7 @@ class Recordings:
 
 NOTHING: Final = "(nothing)"
 _WIDTH: Final = 72
-"""Maximum length of a value in a message; a longer one is cut to the part around its first difference."""
+"""The maximum length of a value in a message; a longer value is cut to the part around the first difference."""
 _BEFORE: Final = 24
 
 
@@ -111,13 +111,13 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """How much the two texts differ, from 0 (equal) to 1."""
+        """How much the two strings differ, from 0 (equal) to 1."""
         if self.old is None or self.new is None:
             return 1.0
         return 1 - fuzz.ratio(self.old, self.new) / 100
 
     def shown(self) -> tuple[str, str]:
-        """Return both texts, shortened to the part around their first difference."""
+        """Return both strings, shortened to the part around the first difference."""
         if self.old is None:
             return NOTHING, _cut(self.new or "", 0)
         if self.new is None:
@@ -228,7 +228,7 @@ def _nearest(
 ) -> tuple[int, list[Difference]]:
     """Return the index of the most similar recording, and its differences from the request.
 
-    Recordings with fewer and smaller differences come first; between equals, unplayed ones.
+    Recordings with fewer and smaller differences take precedence; among equals, unplayed recordings do.
     """
     new = _tree(seen)
     compared = (

@@ -96,7 +96,7 @@ def _in_headers(headers: Headers, own: OwnSecrets) -> Iterator[str]:
 
 
 def _of_login(key: str) -> Iterator[str]:
-    """Yield `user:password` from HTTP Basic authentication, and the password, or a user name without a password."""
+    """Yield `user:password` from HTTP Basic authentication and the password or, without a password, the user name."""
     try:
         login = b64decode(key + "==").decode("utf-8")
     except ValueError:
@@ -198,7 +198,7 @@ def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
 
 
 def plain_setting(line: str) -> str:
-    """Return a line from a settings file, valid or not, without its value if its name denotes a secret."""
+    """Return a line from a settings file (valid or not), without the value if the name denotes a secret."""
     name = _SETTING.match(line)
     if name is not None and is_secret_variable(name[1]):
         return f"{name[0]} {PLACEHOLDER}"

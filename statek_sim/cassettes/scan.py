@@ -1,8 +1,8 @@
 """Scans files for credentials: this package's and vcrpy's cassettes, or any text.
 
-A cassette is scanned exchange by exchange, with the recorder's rules. Any other file is scanned as one text, in which a
-secret's name followed by a value also counts as a credential. A random-looking value after a word such as "token" is a
-warning. Special files, bodies that cannot be decoded and files above the size limit are reported as skipped.
+A cassette is scanned exchange by exchange, with the recorder's rules. Any other file is scanned as a whole, and a
+secret's name followed by a value also counts as a credential. A random-looking value after a word such as "token"
+causes a warning. Special files, bodies that cannot be decoded and files above the size limit are reported as skipped.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Scanned:
 
 
 class _LineNumbers:
-    """Converts positions in a string to line numbers, from 0."""
+    """Converts positions in a string to zero-based line numbers."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -121,7 +121,7 @@ class _LineNumbers:
 
 
 class Skipped(ValueError):
-    """Raised for a file that exceeds the size limit; the message gives both sizes."""
+    """Raised for a file that exceeds the size limit; the message contains both sizes."""
 
 
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -150,7 +150,7 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _suffixes(path: Path) -> set[str]:
-    """Return a file's suffixes in lower case; `.env`, `.env.local` and the like have the suffix `.env`."""
+    """Return a file's suffixes in lower case; files such as `.env` and `.env.local` have the suffix `.env`."""
     ends = {path.suffix.lower()}
     return ends | {".env"} if path.name.lower() == ".env" or path.name.lower().startswith(".env.") else ends
 
@@ -173,7 +173,7 @@ def _special(path: Path) -> str | None:
 
 
 def scan(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
-    """Return the findings in a file; raises `BadInput` for an unreadable file, `Skipped` for one that is too large."""
+    """Return the findings in a file; raises `BadInput` if the file is unreadable, or `Skipped` if it is too large."""
     try:
         size = path.stat().st_size
         if size > LARGEST:

@@ -39,7 +39,7 @@ PLACEHOLDER: Final = "REDACTED"
 KNOWN: Final = "a known secret"
 
 LEAST_KNOWN: Final = 6
-"""Minimum length of a known value; a plain word or number needs eight characters."""
+"""The minimum length of a known value; a plain word or number must have eight characters."""
 _WHOLE_WORDS: Final = 12
 """Known values with fewer characters are found only as separate words."""
 _PROTOCOL: Final = frozenset(
@@ -162,7 +162,7 @@ def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
 
 
 def apart(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings sorted by position, with overlapping ones merged."""
+    """Return findings sorted by position, with overlapping findings merged."""
     kept: list[Finding] = []
     for each in sorted(found, key=lambda finding: (finding.start, -finding.end, finding.kind == KNOWN)):
         if kept and each.start < kept[-1].end:
@@ -184,7 +184,7 @@ def replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in a header: its whole value if its name denotes a secret, cookies, or secrets in the value.
+    """Return the secrets in a header: the whole value if the name denotes a secret, cookies, or secrets in the value.
 
     In Set-Cookie, only the cookie's value is a secret, not its attributes.
     """
@@ -280,7 +280,7 @@ def _may_be_stream(text: str) -> bool:
 
 
 def _has_secret_member(text: str, sought: Sought) -> bool:
-    """Return whether JSON text seems to have a member whose name denotes a secret."""
+    """Return whether JSON text seems to contain a key that denotes a secret."""
     return any(is_secret_member(name) or sought.own.is_name(name) for name in set(_MEMBER.findall(text)))
 
 

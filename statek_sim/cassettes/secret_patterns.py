@@ -22,7 +22,7 @@ _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
-"""Translates each byte: `x` for characters that a key may have, a space for others."""
+"""Translates each byte: `x` for characters that a key may contain, a space for all others."""
 _OFTEN_SEEN: Final = 1000
 """Maximum length of a string whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
@@ -70,22 +70,22 @@ def _ends(name: str, kind: str) -> bool:
 
 
 def is_secret_header(name: str) -> bool:
-    """Return whether a header with this name holds a secret."""
+    """Return whether a header with this name contains a secret."""
     return _ends(name, "headers")
 
 
 def is_secret_parameter(name: str) -> bool:
-    """Return whether a query parameter or form field with this name holds a secret; `user[password]` does."""
+    """Return whether a query parameter or form field with this name, such as `user[password]`, contains a secret."""
     return _ends(name, "parameters")
 
 
 def is_secret_member(name: str) -> bool:
-    """Return whether a JSON member with this name holds a secret."""
+    """Return whether a JSON key with this name contains a secret."""
     return _ends(name, "everywhere")
 
 
 def is_secret_variable(name: str) -> bool:
-    """Return whether an environment variable or setting with this name holds a secret."""
+    """Return whether an environment variable or setting with this name contains a secret."""
     return is_secret_member(name) and folded(name) not in _names("of_folders")
 
 
@@ -142,7 +142,7 @@ def _starts() -> tuple[tuple[str, Shape], ...]:
 
 
 def rows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each run of 15 or more characters that a key may have; such runs are rare in prose."""
+    """Yield the start and end of each run of 15 or more characters allowed in keys; such runs are rare in prose."""
     signs = text.encode("latin-1", "replace").translate(_SIGNS)
     at = signs.find(_ROW)
     while at >= 0:
@@ -200,7 +200,7 @@ def _base64() -> re.Pattern[str]:
 
 
 def _is_drawn(key: str) -> bool:
-    """Return whether a key has a digit and is more than words and numbers, unlike a branch name."""
+    """Return whether a key contains a digit and more than just words and numbers, unlike a branch name."""
     return any(map(str.isdigit, key)) and not _words().fullmatch(key)
 
 
@@ -228,7 +228,7 @@ def _is_in_lines(text: str, start: int, end: int) -> bool:
 
 
 GROUP: Final = "secret"
-"""The group in a user's pattern that is redacted; without it, the whole match is."""
+"""The group in a user's pattern to redact; without this group, the whole match is redacted."""
 
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")

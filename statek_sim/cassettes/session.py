@@ -92,7 +92,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette if the mode plays it; raises `BadCassette` if invalid, or `BadInput` if not writable."""
+        """Load the cassette if the mode plays it; raises `BadCassette` if it is invalid, `BadInput` if not writable."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
@@ -162,7 +162,7 @@ class CassetteSession:
         self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
-        """Note why an exchange is not recorded, such as a truncated response; `close` raises an error about it."""
+        """Note why an exchange is not recorded (such as a truncated response); `close` then raises an error."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _count(self, fingerprint: str) -> int:
@@ -186,7 +186,7 @@ class CassetteSession:
         return [self._recordings.exchanges[number] for number in self._recordings.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write the recordings, and return the file and their number.
+        """Write the recordings; return the file and the number of recordings.
 
         After a failed run, an existing cassette is kept, and new recordings that would replace it are written next to
         it. Raises `BadInput` if the file cannot be written or, unless the run `failed`, if an exchange was not

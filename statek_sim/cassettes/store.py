@@ -1,8 +1,8 @@
 """Finds, loads and atomically writes cassette files, including those shared by several tests in a run.
 
-The tests in a run record one after another in one process, and the file has their recordings in this order. Tests that
-send the same request share its recording. A run that rewrites a shared cassette drops the old recordings once all tests
-that share it have rewritten their parts; if a test fails or does not run, its old recordings are kept.
+The tests in a run record one after another in one process, and the file contains their recordings in this order. Tests
+that send the same request share its recording. A run that rewrites a shared cassette drops the old recordings once all
+tests that share it have rewritten their parts; if a test fails or does not run, its old recordings are kept.
 
 If another process changes the file in the meantime, the write raises an error and changes nothing.
 """
@@ -127,7 +127,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class CassetteState:
-    """A run's state for a cassette: whether the file `existed` at first, and the `digest` of its contents.
+    """A run's state for a cassette: whether the file `existed` before the run, and the `digest` of its content.
 
     `fresh` holds the run's own recordings, which are the last in the file. `rewritten_by` holds the positions of the
     tests that have rewritten their parts.
@@ -199,7 +199,7 @@ def merged(
 
 
 def _kept(path: Path, fresh: int, *, rewrites: bool) -> list[Exchange]:
-    """Return the recordings from before the run, without the last `fresh` ones, which the run wrote."""
+    """Return the recordings from before the run, without the last `fresh` recordings, which the run wrote."""
     if not path.exists():
         return []
     try:

@@ -53,7 +53,7 @@ def played(session: CassetteSession, request: Request) -> Response | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's message, or its type if the message is empty, as for a cancelled task."""
+    """Return an error's message, or its type if the message is empty (as for a cancelled task)."""
     return str(error) or type(error).__name__
 
 
@@ -180,7 +180,7 @@ def _replayed(package: Any, response: Response) -> Any:
 
 
 class _LiveCall:
-    """One request sent to the provider; to vcrpy, it is a cassette without recordings."""
+    """A request sent to the provider, presented to vcrpy as a cassette without recordings."""
 
     write_protected = False
 
@@ -221,7 +221,7 @@ class _LiveCall:
 
     def _broke_off(self, error: BaseException) -> None:
         size = sum(chunk.size for chunk in self._chunks)
-        self._session.refuse(f"{self._title}: its response broke off after {size} bytes: {reason(error)}")
+        self._session.refuse(f"{self._title}: the response broke off after {size} bytes: {reason(error)}")
 
     def _note(self, size: int) -> None:
         self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
@@ -295,7 +295,7 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
 
 
 class _Deck:
-    """The session as a vcrpy cassette, with the part of its interface that vcrpy uses."""
+    """The session as a vcrpy cassette, with those parts of the cassette interface that vcrpy uses."""
 
     record_mode = VcrMode.NEW_EPISODES
     rewound = True
@@ -321,11 +321,11 @@ class _Deck:
         return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
-        """Return the request unchanged, so that vcrpy ignores no requests."""
+        """Return the request unchanged, so that vcrpy does not ignore any request."""
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Return whether `play_response` handles the request: it is recorded, or nothing may be recorded."""
+        """Return whether `play_response` handles the request, because it is recorded or nothing may be recorded."""
         return not self._session.may_record or self._session.can_play(request_of(request))
 
     def play_response(self, request: VcrRequest) -> dict[str, object]:
@@ -421,7 +421,7 @@ class _Read:
                 return await real()
             except BaseException as error:
                 self._broken = error
-                self._deck.refuse(f"{self._title}: its response broke off: {reason(error)}")
+                self._deck.refuse(f"{self._title}: the response broke off: {reason(error)}")
                 raise
 
         return read

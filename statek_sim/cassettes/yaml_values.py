@@ -55,14 +55,14 @@ Keypath = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Document:
-    """A YAML document's value, and the lines of its parts; `end` is the last line, from 1."""
+    """A YAML document's value, and the lines of its parts; `end` is the one-based number of the last line."""
 
     value: object
     end: int
     _root: yaml.Node | None
 
     def line(self, keypath: Keypath) -> int:
-        """Return the line, from 1, of the value at `keypath`, or of the nearest existing parent."""
+        """Return the one-based line number of the value at `keypath`, or of the nearest existing parent."""
         line, node = 1, self._root
         for step in keypath:
             node = _child(node, step)
@@ -125,11 +125,11 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
     last = text.rstrip("\n").count("\n") + 1
     line = min(_line(mark), last)
     if "another document" in (error.problem or ""):
-        return BadCassette(f"{path}:{line}: a second YAML document; a cassette has one")
+        return BadCassette(f"{path}:{line}: a second YAML document; expected only one")
     cut_off = f"; {_CUT_OFF}" if line == last else ""
     return BadCassette(f"{path}:{line}: not valid YAML: {error.problem or error}{cut_off}")
 
 
 def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and its stubs are incomplete
-    """Return a YAML mark's line, from 1."""
+    """Return the one-based line number of a YAML mark."""
     return 1 if mark is None else int(mark.line) + 1

@@ -1,6 +1,6 @@
 """Runs scenarios on both sides of an upgrade and finds changes in behaviour, request sizes and stopped jobs.
 
-It changes one rule at a time to find the rules that cause a change, so the result is exact and repeatable.
+Rules are changed one at a time to find those that cause a change, so the result is exact and repeatable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOCUMENTATION: Final = "documentation"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: the name the user gave, and its profile."""
+    """One side of a comparison: the name given by the user, and its profile."""
 
     name: str
     profile: Profile
@@ -71,7 +71,7 @@ def is_interpreter(word: str) -> bool:
 
 
 def side_of(python: str) -> Side:
-    """Return the side for an interpreter: its STATEK release. Raises `BadInput` if it has no STATEK."""
+    """Return the side for an interpreter: its STATEK release. Raises `BadInput` if STATEK is not installed for it."""
     with Peer(python) as peer:
         return Side(peer.version, profile_of_peer(peer))
 
@@ -102,7 +102,7 @@ SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "repo
 
 
 class Runs:
-    """The scenarios' runs on both sides; each is made once.
+    """The scenarios' runs on both sides; each run is made only once.
 
     `preset` replaces the scenarios' presets and their own limits.
     """
@@ -118,7 +118,7 @@ class Runs:
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the rules that must change for `same` to accept the run on the earlier side."""
+        """Return the rules that must change so that `same` accepts the run on the earlier side."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )

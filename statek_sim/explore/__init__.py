@@ -1,4 +1,4 @@
-"""Explores a scenario: runs it under every crash, order, limit and fault, and checks invariants."""
+"""Explores scenarios: runs them under crashes, reorderings, limits and faults, and checks invariants."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
 
 ASKED: Final = "Unanswered"
-"""The error type when a run asks a person whether a call happened before the crash and gets no answer."""
+"""The error type if a run asks a person whether a call happened before the crash, but gets no answer."""
 MISSED: Final = "NotAsked"
-"""The error type when a person answers a question that was not asked."""
+"""The error type if a person answers a question that was not asked."""
 LEFT_OVER: Final = "Unused"
 """The prefix of error types about unused parts of a scenario."""
 NO_RESULT: Final = "ScriptExhausted"
-"""The error type when a tool or a program has no scripted results left."""
+"""The error type if a tool or a program has no scripted results left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class AgentVariation:
 
     @property
     def states(self) -> Sequence[tuple[float, int, int, int, int]]:
-        """Digests that distinguish how a new process continues from each point."""
+        """Digests that identify how a new process continues from each point."""
         return self.moments.states
 
     @property
@@ -94,7 +94,7 @@ class AgentVariation:
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has every model answer and tool result that the run requested."""
+        """Whether the scenario contains every model answer and tool result that the run requested."""
         error = self.record.error
         base = None if self.base is None else self.base.record.error
         exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
@@ -115,7 +115,7 @@ class AgentVariation:
 
     @property
     def tokens(self) -> int:
-        """Measured tokens across all answers, including those lost with their process."""
+        """The measured tokens across all answers, including those lost with their process."""
         usage = [*(call.usage for call in self.record.calls), *(turn for _, turn in self.moments.lost)]
         return sum(turn.measured_tokens for turn in usage)
 
@@ -234,7 +234,7 @@ def every_run_ends(run: AgentVariation) -> str | None:
 
 
 def limits_hold(run: AgentVariation) -> str | None:
-    """No job takes more turns than its limit plus one, which is documented.
+    """No job takes more turns than its limit plus one (the extra turn is documented).
 
     Completions extend the limit of a job that answered and received another message.
     """
@@ -265,10 +265,10 @@ AGENT_INVARIANTS: Final[Mapping[str, Invariant]] = {
     "agent-limits-hold": limits_hold,
     "agent-any-order": order_does_not_matter,
 }
-"""The agent engine's invariants, by their names in reports."""
+"""The agent engine's invariants, keyed by their names in reports."""
 
 
-FOR_GOOD: Final = "its worker dies and is not restarted, so crashes cannot be explored"
+FOR_GOOD: Final = "the worker dies and is not restarted, so crashes cannot be explored"
 
 MOST_EVENTS: Final = 300_000
 """Maximum number of events across all crashes of a run, estimated from the base run's length: about 20 seconds.
@@ -372,7 +372,7 @@ def committing(scenario: Scenario) -> Scenario:
 
 
 def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
-    """Return each point's tool and call phase, by point number.
+    """Return each point's tool and call phase, keyed by point number.
 
     The phase `before` is the commit that announces the call, `after` the commit that records its receipt.
     """

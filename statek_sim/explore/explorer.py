@@ -1,4 +1,4 @@
-"""Explores one scenario: every single deviation, every order up to a limit, and deviation pairs if requested."""
+"""Explores one scenario: all single deviations, all orders up to a limit, and deviation pairs if requested."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
 
 EVERY: Final = 50
-"""How often a run is repeated to check that it is deterministic: once every this many runs."""
+"""A run is repeated after this many runs, to check that runs are deterministic."""
 
 AGENT_KINDS: Final = ("crashes", "orders", "limits", "faults", "moves")
-"""The deviation kinds for the agent engine, whose commits cannot be lost."""
+"""The kinds of deviation for the agent engine, whose commits cannot be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class _Found:
     crash: CrashCost = field(default_factory=CrashCost)
 
     def note(self, deviations: tuple[Deviation, ...], found: Iterable[Violation]) -> None:
-        """Record a run's violations; among equally small variations, the first is kept for the report."""
+        """Record a run's violations; among equally small variations, the first one is reported."""
         for violation in found:
             name = violation.invariant
             self.failing.append((name, deviations, self.runs))
@@ -225,7 +225,7 @@ class Explorer:
         self._found.note((), wrong)
 
     def _two_owners(self) -> None:
-        """Play the scenario with a second owner doing the same work, for the tools' certificates."""
+        """Play the scenario with a second owner that does the same work, for the tools' certificates."""
         for run in self.player.two_owners():
             self._found.runs += 1
             self._certificates.note_two_owners(run, violations(run, self.player.built_in))
@@ -233,7 +233,7 @@ class Explorer:
     # -- beyond single deviations ------------------------------------------------------------------------------
 
     def _orders(self) -> tuple[Count, Beyond]:
-        """Play all orders up to the limit and random orders beyond it."""
+        """Play all orders up to the limit, and random orders beyond the limit."""
         bounds = self.bounds
         orders = explore_orders(self.player, bounds.orders, self._visit, self._failed)
         beyond = Beyond()
@@ -290,7 +290,7 @@ class Explorer:
         return Failure(invariant=name, message=message, deviations=deviations, times=self._found.times[name])
 
     def breaks(self, name: str, deviations: Sequence[Deviation]) -> str | None:
-        """Return how these deviations violate this invariant, or None if they do not."""
+        """Return how these deviations violate this invariant, or None if the invariant holds."""
         self._found.runs += 1
         try:
             found = self.play(deviations)
@@ -299,7 +299,7 @@ class Explorer:
         return next((one.message for one in found if one.invariant == name), None)
 
     def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, Sequence[str]]:
-        """Return how these deviations violate an invariant, or None, and the deviations that never applied."""
+        """Return how these deviations violate an invariant (or None), and the deviations that never applied."""
         if name != REPEATS:
             message = self.breaks(name, deviations)
             if message is not None:

@@ -1,7 +1,8 @@
 """Invariants that every run on the statek engine must satisfy under any crash, fault or order; tool certificates.
 
-An invariant is a function that takes a variation and returns a problem as a string, or None. Most built-in invariants
-compare with the base run, because a problem that also occurs there is not caused by a deviation.
+An invariant is a function that takes a variation and returns None, or a string that describes the problem. Most
+built-in invariants compare the run with the base run, because a problem that also occurs in the base run is not caused
+by a deviation.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Certificates:
                 self._see(tool, TWICE, run, wrong)
 
     def note_two_owners(self, run: Run, wrong: Collection[Violation]) -> None:
-        """Record a run in which two owners do the same work, and its violations `wrong`."""
+        """Record a run in which two owners do the same work, and the violations in `wrong`."""
         for tool in self._calls:
             self._see(tool, OWNERS, run, wrong)
 
@@ -78,7 +79,7 @@ class Certificates:
 
 
 def _phases_of_kills(player: Player) -> Mapping[Place, set[tuple[str, str]]]:
-    """Return the tool calls for each kill that is played; a kill represents all points with the same state."""
+    """Return the tool calls for each kill that is played. A kill represents all points with the same state."""
     base = player.base
     first: dict[object, Place] = {}
     found: dict[Place, set[tuple[str, str]]] = {}
@@ -228,7 +229,7 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
         if not 0 <= len(turns) - answers[job.id] <= spare:
             return f"{job.id} is charged for {len(turns)} answers but received {answers[job.id]}"
         if len(turns) == answers[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
-            return f"{job.id} is charged for a different number of bytes than it received"
+            return f"{job.id} is charged for a different number of bytes from what it received"
     return None
 
 
@@ -354,4 +355,4 @@ BUILT_IN: Final[Mapping[str, Invariant]] = {
     "the-system-converges": the_system_converges,
     "any-order": the_order_does_not_matter,
 }
-"""The built-in invariants, by their names in reports."""
+"""The built-in invariants, keyed by their names in reports."""

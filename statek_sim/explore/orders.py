@@ -22,7 +22,7 @@ Visit = Callable[[tuple[Deviation, ...], Any], None]
 """Receives a played run and its deviations."""
 
 Failed = Callable[[tuple[Deviation, ...], Exception], bool]
-"""Receives an order that could not be played to the end, and the error; returns whether it counts as played."""
+"""Receives an order that could not be played to the end, and the error; returns whether the order counts as played."""
 
 Touched = Callable[[Event], Footprint]
 """Returns the shared objects that an event touches."""
@@ -31,7 +31,7 @@ SHARED: Final = "shared"
 """Represents all objects that several jobs can touch."""
 
 REPLIES: Final = "replies"
-"""Represents a script whose replies depend on the requests."""
+"""Represents a script in which replies depend on requests."""
 
 EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
@@ -53,7 +53,7 @@ class _Choosing:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that differ from the base run."""
+        """The choices that differ from those in the base run."""
         return tuple(
             Deviation(choose=number, first=one.choice.jobs[one.picked])
             for number, one in enumerate(self.taken, 1)
@@ -62,7 +62,7 @@ class _Choosing:
 
 
 class Picker(_Choosing):
-    """Makes the `forced` choices, then always chooses the first job that is not in the sleep set."""
+    """Makes the `forced` choices first, then always chooses the first job that is not in the sleep set."""
 
     def __init__(self, forced: tuple[int, ...], sleep: dict[str, Footprint], touched: Touched | None) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The number of played orders and the number of known orders; equal if all were played."""
+    """The number of played orders and the number of known orders, which are equal if all orders were played."""
 
     played: int
     known: int
@@ -186,7 +186,7 @@ def _children(
 
 
 def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
-    """Return how many PCT runs it takes to find a bug of this depth with this probability.
+    """Return the number of PCT runs needed to find a bug of this depth with this probability.
 
     Each run finds it with a probability of at least 1 / (jobs * choices ** (depth - 1)).
     """
@@ -195,7 +195,7 @@ def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
 
 
 def probability_of(jobs: int, choices: int, depth: int, runs: int) -> float:
-    """Return the minimum probability that this many PCT runs find a bug of this depth."""
+    """Return the minimum probability with which this many PCT runs find a bug of this depth."""
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return float(1 - (1 - each) ** runs)
 

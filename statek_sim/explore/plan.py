@@ -17,7 +17,7 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.token_usage import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
-"""Seconds between dbzero's automatic commits; changes since the last commit may be lost."""
+"""The seconds between dbzero's automatic commits; changes since the last commit may be lost."""
 
 MOST_COMMITS: Final = 8
 """The maximum number of earlier commits to reset the store to for each ledger line, latest first."""
@@ -32,7 +32,7 @@ _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "a
 
 
 def distinct_points(run: Run) -> list[Point]:
-    """Return a run's first point for each durable state; kills at other points would have the same outcome."""
+    """Return a run's first point for each durable state. Kills at other points would have the same outcome."""
     first: dict[object, Point] = {}
     for point, state in zip(run.points, run.states, strict=True):
         first.setdefault(state, point)
@@ -49,7 +49,7 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
 
 
 def restart_of(base: Variation) -> float:
-    """Return the virtual seconds until a new worker starts, fewer if the scenario has an end time."""
+    """Return the virtual seconds until a new worker starts; shorter if the scenario has an end time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 
@@ -60,7 +60,7 @@ def kills(base: Variation) -> list[Deviation]:
 
 
 def lost_commits(base: Variation) -> list[Deviation]:
-    """Return deviations that reset the store to a commit before an effect outside it, as dbzero may do."""
+    """Return deviations that reset the store to a commit before an effect outside the store, as dbzero may do."""
     # Only events can be the target of a lost commit; later events of the same second are tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []

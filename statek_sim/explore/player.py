@@ -17,16 +17,16 @@ from statek_sim.trace import Event
 F = TypeVar("F", bound=Callable[..., object])
 
 Invariant = Callable[[Any], str | None]
-"""Takes a `Variation` or an `AgentVariation` and returns a problem as a string, or None."""
+"""Takes a `Variation` or an `AgentVariation` and returns None, or a string that describes the problem."""
 
 Footprint = frozenset[str]
 """The shared objects that a step touched."""
 
 ANY_ORDER: Final = "any-order"
-"""The tag for a scenario with the same outcome in any execution order."""
+"""The tag for scenarios that have the same outcome in any execution order."""
 
 REPEATS: Final = "the-run-repeats"
-"""The invariant that repeated runs are equal, checked for the base run and every fiftieth run."""
+"""The invariant that a repeated run is equal to the original, checked for the base run and every fiftieth run."""
 
 SURVIVES: Final = "the-runtime-survives"
 """The invariant that no deviation causes a runtime failure."""
@@ -41,7 +41,7 @@ class Violation:
 
 
 def sometimes(function: F) -> F:
-    """Mark an invariant that must return a string in at least one of a scenario's runs, instead of in none."""
+    """Mark an invariant that must return a string in at least one run of a scenario (rather than in none)."""
     function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
     return function
 
@@ -64,11 +64,11 @@ class Run(Protocol):
 
     @property
     def effects(self) -> Counter[tuple[str, str]]:
-        """How often the run had each effect on the world; a crash may repeat an effect."""
+        """The number of times each effect on the world occurred; a crash may repeat an effect."""
 
     @property
     def tool_calls(self) -> Counter[str]:
-        """How often each tool was called."""
+        """The number of times each tool was called."""
 
     @property
     def tokens(self) -> int:
@@ -88,7 +88,7 @@ class Run(Protocol):
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has every requested reply; if not, the run is checked up to the missing reply."""
+        """Whether the scenario contains every requested reply; if not, the run is checked up to the missing reply."""
 
     @property
     def came(self) -> str:
@@ -113,9 +113,9 @@ class Picking(Protocol):
 class Player(Protocol):
     """Plays variations of one scenario under one profile.
 
-    `restart` is the virtual seconds until a new process starts. `touched` returns the shared objects that an event
-    touches; None if the engine does not know them. `phases` contains the tool and its call phase (`before`, `during` or
-    `after`) at each point, by point number.
+    `restart` is the number of virtual seconds until a new process starts. `touched` returns the shared objects that an
+    event touches, or is None if the engine cannot determine them. `phases` contains the tool and its call phase
+    (`before`, `during` or `after`) at each point, by point number.
     """
 
     scenario: Scenario
@@ -135,7 +135,7 @@ class Player(Protocol):
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[Any]:
-        """Play a variation; inside the block it can be queried."""
+        """Play a variation, which can be queried inside the block."""
 
     def again(self) -> Run:
         """Play the base run again."""

@@ -28,7 +28,7 @@ class Count:
 
     @property
     def complete(self) -> bool:
-        """Whether all were tried."""
+        """Whether all variations were tried."""
         return self.tried >= self.of
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class ToolCertificate:
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most measured tokens that one crash adds to the base run, and which crash."""
+    """The largest number of measured tokens that a single crash adds to the base run, and the crash that adds them."""
 
     tokens: int = 0
     where: str = ""
@@ -116,7 +116,7 @@ class Explored:
     reached: dict[str, bool] = field(default_factory=dict)
     """Whether each `sometimes` invariant held in some run."""
     unknown: int = 0
-    """The number of runs whose jobs requested replies missing from the script; they are checked up to that request."""
+    """The number of runs that requested a reply missing from the script; they are checked up to that request."""
     repeats: int = 0
     """The number of runs that affected the world more often than the base run."""
     runs: int = 0
@@ -183,7 +183,7 @@ def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T
 _OF_THE_FILE: Final = frozenset(
     {"suite", "path", "line", "file_digest", "proves", "expect", "expect_in", "goes_bad"}
 )
-"""Scenario keys that a saved case does not copy because they apply to its location or its base run."""
+"""Scenario keys that a saved case does not copy, because they apply only to the original file or the base run."""
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9]+")
 

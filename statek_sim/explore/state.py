@@ -89,7 +89,7 @@ class _Walk:
 
 
 def _fields(value: object) -> Iterable[tuple[str, object]] | None:
-    """Return an object's attributes by name, or None if it has none to inspect."""
+    """Return an object's attributes, keyed by name, or None if there are none to inspect."""
     names = [name for kind in type(value).__mro__ for name in _slots(kind)]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found.update(getattr(value, "__dict__", {}))

@@ -42,7 +42,7 @@ PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
     "moves": plan.moves,
     "commits": plan.lost_commits,
 }
-"""The function that returns all single deviations, by kind."""
+"""Maps each kind to the function that returns all single deviations of the kind."""
 
 OTHER: Final = "the-other-owner"
 """The second owner's id, and the suffix of that owner's jobs."""
@@ -81,7 +81,7 @@ class StatekPlayer:
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[Variation]:
-        """Play a variation; inside the block it can be queried."""
+        """Play a variation, which can be queried inside the block."""
         return varied(self.base, deviations, pick=pick)
 
     def again(self) -> Variation:
@@ -134,7 +134,7 @@ class StatekPlayer:
         return AT_LEAST_ONCE if again else SAFE
 
     def two_owners(self) -> Iterator[Variation]:
-        """Yield two runs with a second owner doing the same work, one for each order; yield none without owners."""
+        """Yield two runs (one per order) in which a second owner does the same work; none if there are no owners."""
         both = _with_other_owner(self.base)
         if both is None:
             return

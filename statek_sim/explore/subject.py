@@ -22,7 +22,7 @@ SIMPLEST: Final = ("limits", "faults", "moves", "crashes", "commits")
 
 
 class InvariantBroken(AssertionError):
-    """A run violates an invariant; the notes contain the case's file and the command to replay it."""
+    """Raised if a run violates an invariant; the notes contain the case's file and the command for replaying it."""
 
 
 class Subject:
@@ -57,7 +57,7 @@ class Subject:
 
     @cached_property
     def singles(self) -> tuple[Deviation, ...]:
-        """Every single deviation that the scenario allows, simple kinds first."""
+        """All single deviations that the scenario allows, simple kinds first."""
         every = self._explorer.player.singles(KINDS)
         return tuple(one for kind in SIMPLEST for one in every.get(kind, ()))
 

@@ -1,4 +1,4 @@
-"""A run of a scenario on the statek engine with deviations, and the data that invariants query."""
+"""A run of a scenario on the statek engine, with deviations, and the data that invariants query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 class JobEnd:
     """A job at the end of a run: its status, stop reason and result.
 
-    `could_go_on` is whether the future the job waits for is ready.
+    `could_go_on` is whether the future that the job waits for is ready.
     """
 
     role: str
@@ -147,7 +147,7 @@ class Variation:
 
     @property
     def known(self) -> bool:
-        """Whether the script has every requested reply; a request without a reply crashes its job."""
+        """Whether the script contains every requested reply; a request without a reply crashes its job."""
         return not self._run.replies.unknown
 
     @cached_property
@@ -167,7 +167,7 @@ class Variation:
 
     @property
     def repeated(self) -> Sequence[tuple[str, int]]:
-        """The replies that were requested and paid for again, each as a job and a number from 1."""
+        """The replies that were requested and paid for again, each as a job and a one-based number."""
         return self._run.replies.repeated
 
     @property
@@ -206,7 +206,7 @@ class Variation:
 
     @property
     def steering(self) -> Deviations:
-        """What applied the run's deviations: its kills, and its plan with the choices."""
+        """The objects that applied the run's deviations: the kills, and the plan with the choices."""
         assert self._run.deviations is not None, "every run here is explored"
         return self._run.deviations
 
@@ -279,7 +279,7 @@ def varied(
     watch: Callable[[ReferenceRun, Point], None] | None = None,
     pick: Picks | None = None,
 ) -> Iterator[Variation]:
-    """Play a variation; inside the block it can be queried.
+    """Play a variation, which can be queried inside the block.
 
     `scenario` and `first_run` replace the base run's scenario and answers.
     """

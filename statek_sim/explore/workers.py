@@ -55,7 +55,7 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
 
 
 class _InvariantFailed(StatekSimError):
-    """A user's invariant raised or returned a wrong type. Not a `BadInput`, which would skip a variation."""
+    """A user's invariant raised an error or returned the wrong type. Not a `BadInput`, which would skip a variation."""
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:

@@ -94,7 +94,7 @@ RULE: Final = "no worse than the baseline"
 
 
 class Need(NamedTuple):
-    """The smallest value of a limit with which a scenario finishes, and the current limit (None for unlimited)."""
+    """The smallest value of a limit that lets a scenario finish, and the current limit (None for unlimited)."""
 
     needed: int
     value: int | None
@@ -129,7 +129,7 @@ class Figures(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """A preset's figures under a profile, by scenario (`suite/scenario`), in alphabetical order.
+    """A preset's figures under a profile, keyed by scenario (`suite/scenario`), in alphabetical order.
 
     `path` is the baseline file.
     """
@@ -153,7 +153,7 @@ def baseline_of(result: GateResult, preset: str) -> Baseline:
 def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePlan) -> GateResult:
     """Return the result with a verdict for each scenario in the baselines, and a remark for each new scenario.
 
-    The plan's policies set how much worse a figure may be.
+    The plan's policies set the percentage by which a figure may be worse.
     """
     verdicts, remarks = list(result.verdicts), list(result.remarks)
     for preset in plan.presets:
@@ -262,7 +262,7 @@ def _verdict(sample: Verdict, preset: GatedPreset, found: Sequence[tuple[LimitNa
 
 
 def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
-    missing = "in the baseline, but not judged; to remove it, use --update-baseline"
+    missing = "in the baseline, but not checked; to remove it, use --update-baseline"
     return Verdict(
         preset=preset.name,
         scenario=scenario,
@@ -350,8 +350,8 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
         raise BadInput("\n".join(_problems(path, text, error))) from None
     if written.profile != profile:
         raise BadInput(
-            f"{path}:{_line_of(text, 'profile')}: baseline is for profile {written.profile}, "
-            f"expected {profile}; use that --profile or another baseline"
+            f"{path}:{_line_of(text, 'profile')}: baseline is for profile {written.profile}, expected {profile}; use "
+            f"that --profile or a different baseline"
         )
     return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 

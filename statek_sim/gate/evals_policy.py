@@ -44,7 +44,7 @@ class SelectText(Part):
 
 
 class RuleText(Part):
-    """A rule: minimum percentages for an arm's runs of the selected evals, and maximum means per run.
+    """A rule: minimum percentages for an arm's runs of the selected evals, and maximum averages per run.
 
     `right_surely_percent` is the minimum lower bound of the 95 % interval, clustered by scenario.
     `each_right_percent` is the minimum for each eval.
@@ -73,7 +73,7 @@ _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsPolicy:
-    """The rules in a file, each with the number of its first line, from 1."""
+    """The rules in a file, each with its one-based line number."""
 
     path: Path
     rules: tuple[tuple[RuleText, int], ...]

@@ -1,4 +1,4 @@
-"""Checks presets against every rule in their policies, with every scenario that the rule selects."""
+"""Checks presets against each rule in their policies, using each scenario that the rule selects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.pricing import PriceList, load_prices
 
 SHIPPED: Final = "built-in"
-"""The word for the built-in workloads, used in place of a path."""
+"""The name for the built-in workloads, used in place of a path."""
 
 _SUITE: Final = "workloads"
 
@@ -113,7 +113,7 @@ def policy_for(preset: str, path: Path | None, *, on_shipped: bool) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """The gate's checked inputs: presets, their policies by preset name, and remarks."""
+    """The gate's validated input: presets, their policies keyed by preset name, and remarks."""
 
     presets: tuple[GatedPreset, ...]
     policies: Mapping[str, Policy]
@@ -200,7 +200,7 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
 
 
 class WatchedJudge:
-    """Judges one case at a time in a worker process, which `close` ends.
+    """Checks one case at a time in a worker process, which `close` ends.
 
     A scenario that was killed fails its other rules without running again.
     """

@@ -1,4 +1,4 @@
-"""A preset for the gate: its limits and their lines, values without effect, and `.env` files that differ.
+"""A preset for the gate: its limits and their line numbers, values without effect, and conflicting `.env` files.
 
 STATEK reads `.env` from its working folder (behaviour 11), but only names without its prefix, such as `MAX_TURNS`.
 Environment variables, which a preset sets, take precedence. STATEK ignores prefixed names in this file, but programs
@@ -31,7 +31,7 @@ def idle_values(preset: GatedPreset) -> Iterator[Remark]:
         # A streak of n failing turns is at least n exceptions, and the total is checked first. Extensions preserve
         # this.
         message = (
-            f"{variable_of(STREAK)}={streak} has no effect: a longer streak exceeds {variable_of(TOTAL)}={total} too, "
+            f"{variable_of(STREAK)}={streak} has no effect: a longer streak also exceeds {variable_of(TOTAL)}={total}, "
             f"which is checked first; expected less than {total}"
         )
         yield _remark(preset, STREAK, message)
@@ -66,7 +66,7 @@ _EXTENSION: Final = f"{PREFIX}LIMIT_EXTENSION_PER_COMPLETION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedPreset:
-    """A preset that the gate checks: its `name` as requested, and the name `runs_as` that scenarios use."""
+    """A preset that the gate checks: the `name` as requested, and `runs_as`, the name that scenarios use."""
 
     name: str
     runs_as: str
@@ -85,7 +85,7 @@ class GatedPreset:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The preset's limits, with STATEK's defaults for those it does not set."""
+        """The preset's limits, with STATEK's defaults for limits that it does not set."""
         return self.settings.harness_limits()
 
     def sets(self, limit: LimitName) -> bool:
@@ -165,7 +165,7 @@ def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
 
 
 def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
-    """Return remarks on lines that differ from the preset in the `.env` files in `folder` and next to the preset.
+    """Return remarks on lines that differ from the preset, in the `.env` files in `folder` and next to the preset.
 
     Raises `BadSetting`, with a `path:line` for each, for lines in `folder` that STATEK would use instead of the checked
     values.

@@ -19,7 +19,7 @@ from statek_sim.usage.pricing import PriceList
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """The result for one requirement in a rule: whether it is met, a clause for the reason, and the deciding limit."""
+    """The result for one requirement in a rule: whether it is met, a clause with the reason, and the deciding limit."""
 
     passed: bool
     words: str
@@ -177,7 +177,7 @@ def _burnt(trial: Trial, record: RunRecord, prices: PriceList | None) -> Burnt:
 
 
 def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
-    """Yield the rule's maximum for each usage that exceeds it."""
+    """Yield each of the rule's maximums that the usage exceeds."""
     if rule.within_turns is not None and spent.turns > rule.within_turns:
         yield _turns(rule.within_turns)
     if rule.within_tokens is not None and spent.tokens > rule.within_tokens:

@@ -1,4 +1,4 @@
-"""The smallest limits that a scenario needs, derived from one run without limits.
+"""The smallest limits that a scenario needs, derived from a single run without limits.
 
 Limits affect a run only through the harness's checks, which pass or fail. `WatchedHarness` records the counts at every
 check. A limit's needed value is the smallest value with which none of these checks fails, including extensions by
@@ -29,7 +29,7 @@ from statek_sim.harness.limits import (
 )
 
 MOST_TURNS: Final = 1_000
-"""LLM turns after which a run without limits stops a job and treats it as endless."""
+"""The LLM turns after which a run without limits stops a job and treats it as endless."""
 
 
 def unlimited(extension: float) -> HarnessLimits:
@@ -141,7 +141,7 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return the limit that a check finds exceeded under these limits, or None if the check passes."""
+    """Return the limit that a check would find exceeded under these limits, or None if the check passes."""
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)
@@ -175,7 +175,7 @@ class WatchedHarness(LLM_Harness):
         )
 
     def check_before_step(self, job: HarnessSubject) -> None:
-        """Check turns and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        """Check turns and exceptions; raise `LLM_HarnessError` in the same cases as STATEK."""
         self._check(
             Counted(
                 when=When.BEFORE,
@@ -187,7 +187,7 @@ class WatchedHarness(LLM_Harness):
         )
 
     def check_after_step(self, job: HarnessSubject) -> None:
-        """Check tokens and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        """Check tokens and exceptions; raise `LLM_HarnessError` in the same cases as STATEK."""
         self._check(
             Counted(
                 when=When.AFTER,

@@ -83,7 +83,7 @@ class Rule(Part):
 
     @property
     def most_cost(self) -> Decimal | None:
-        """A job's maximum cost from the turn on which it goes bad."""
+        """A job's maximum cost, starting with the turn on which the job goes bad."""
         return None if self.within_cost is None else Decimal(self.within_cost)
 
     @property
@@ -105,7 +105,8 @@ class PolicyText(Part):
 
     version: Literal[1] = Field(default=1, description="Format version.")
     prices: str | None = Field(
-        default=None, description="Folder with STATEK price files, relative to the policy's folder."
+        default=None,
+        description="The folder that contains STATEK price files, relative to the policy's folder.",
     )
     rule: Annotated[tuple[Rule, ...], Strict(False), Field(min_length=1)] = Field(
         description="The rules; each applies to every scenario it selects."
@@ -125,9 +126,10 @@ def policy_schema() -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A policy file's rules in order, and each rule's line by name.
+    """A policy file's rules, in order, and a mapping from rule names to line numbers.
 
-    `worse_by_percent` is how much worse than the baseline a figure may be. `prices` is the price file folder.
+    `worse_by_percent` is the maximum percentage by which a figure may be worse than the baseline. `prices` is the
+    folder that contains the price files.
     """
 
     path: Path
@@ -228,7 +230,7 @@ MAX_BYTES: Final = 32_000
 
 
 def shipped_policy(preset: str) -> Path:
-    """Return the built-in policy file for `preset`: its own, if it is built in and has one, else the general policy."""
+    """Return the built-in policy file for `preset`: its own file if there is one, or else the general policy."""
     own = POLICIES_DIR / f"{preset}.toml"
     return own if preset in BUILT_IN and own.is_file() else POLICIES_DIR / f"{GENERAL}.toml"
 
@@ -250,7 +252,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator[Finding]]) -> tuple[T, str]:
-    """Return a TOML file's contents as a `shape`, and its text; raises `BadPolicy` like `read_policy`.
+    """Return a TOML file's content as a `shape`, and its text; raises `BadPolicy` as `read_policy` does.
 
     `contradictions` yields further problems in valid contents.
     """
@@ -272,7 +274,7 @@ def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator
 
 
 def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
-    """Return a filter that drops a problem with a value if another problem is inside that value."""
+    """Return a filter that drops a problem with a value if there is also a problem inside that value."""
     inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
     return lambda finding: finding.keypath not in inside
 
@@ -338,7 +340,7 @@ def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
 
 
 def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
-    """Return the line, from 1, of the statement in valid TOML that first gives each path a value.
+    """Return the one-based line number of the statement, in valid TOML, that first gives each path a value.
 
     A multi-line statement has the number of its first line. A path that does not exist has the line of its longest
     existing prefix.

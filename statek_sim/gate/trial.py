@@ -147,7 +147,7 @@ def stops(record: RunRecord) -> tuple[Stop, ...]:
 
 
 def unfinished(record: RunRecord) -> str | None:
-    """Return the reason why a run did not finish, or None if every job ended on its own."""
+    """Return why a run did not finish, or None if every job ended on its own."""
     killed = stops(record)
     if killed:
         return f"job `{killed[0].job}` is stopped on turn {killed[0].turn} by {killed[0].limit}"
@@ -198,7 +198,7 @@ def _without_limits(settings: StatekSettings) -> StatekSettings:
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:
     """Return jobs' usage from the turn on which they went bad, including jobs that they started from then on.
 
-    A job started by a bad job counts from its first turn. Raises `BadInput` if a model has no price.
+    A job that was started by a bad job counts from its first turn. Raises `BadInput` if a model has no price.
     """
     calls = list(_bad_calls(record, goes_bad))
     return Burnt(

@@ -11,7 +11,7 @@ from statek_sim.harness.limits import LimitName
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A line in a file, from 1."""
+    """A line in a file; line numbers are one-based."""
 
     path: Path
     line: int
@@ -41,7 +41,7 @@ class LimitFigure:
     def headroom_percent(self) -> int | None:
         """The unused percentage of the limit, rounded down; None if the needed value is unknown.
 
-        It is 0 for a limit that is too small, and 100 for a limit that the scenario does not need.
+        The percentage is 0 for a limit that is too small, and 100 for a limit that the scenario does not need.
         """
         if self.needed is None:
             return None
@@ -57,7 +57,7 @@ class LimitFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A limit that stopped a job; `turn` is the job's last answered LLM call, from 1, or 0 without one."""
+    """A limit that stopped a job; `turn` is the one-based number of the job's last answered LLM call, or 0 if none."""
 
     job: str
     limit: LimitName

@@ -1,4 +1,4 @@
-"""LLM providers: scripted ones that need no network, and clients of real ones.
+"""LLM providers: scripted providers that need no network, and clients for real providers.
 
 - `protocol`: the provider interface, and the client's retries
 - `script`, `condition`: replies and their conditions

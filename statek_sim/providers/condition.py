@@ -12,7 +12,7 @@ from statek_sim.providers.protocol import ChatRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A condition on a string, which must meet every given part.
+    """A condition on a string. The string must meet every part that is given.
 
     `matches` is a regular expression, which may match anywhere in the text (`re.search`).
     """
@@ -34,12 +34,12 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition on a request, which must meet every given part.
+    """A condition on a request. The request must meet every part that is given.
 
-    `last_message` is compared with the last message of any role, `tool_result` with the last one with role `tool`.
-    `turn` counts the job's LLM calls from 1, and `attempt` the attempts at one call from 1. `at` is the earliest
-    virtual second of the request. `headers` are HTTP headers by lower-case name; only requests sent over HTTP have
-    them.
+    `last_message` is compared with the last message of any role, and `tool_result` with the last message with the role
+    `tool`. `turn` is the one-based number of the job's LLM call, and `attempt` the one-based number of the attempt at
+    that call. `at` is the earliest virtual second of the request. `headers` maps lower-case names to HTTP headers; only
+    requests sent over HTTP have headers.
     """
 
     last_message: TextMatch | None = None
@@ -96,7 +96,7 @@ def text_accepts(match: TextMatch, text: str) -> bool:
 
 
 def accepts(condition: Condition, request: ChatRequest) -> bool:
-    """Return whether `request` meets `condition`; a missing tool result or header never does."""
+    """Return whether `request` meets `condition`; a missing tool result or header never meets a condition."""
     if condition.turn not in (None, request.turn) or condition.attempt not in (None, request.attempt):
         return False
     if condition.at is not None and request.at < condition.at:
@@ -108,7 +108,7 @@ def accepts(condition: Condition, request: ChatRequest) -> bool:
 
 
 def demanded_texts(condition: Condition, request: ChatRequest) -> Iterator[tuple[str, TextMatch, str | None]]:
-    """Yield each part of a condition that tests a text: its name, the condition, and the request's text or None."""
+    """Yield each part of a condition on a string: the name, the condition, and the request's string or None."""
     if condition.last_message is not None:
         yield "last message", condition.last_message, request.last_message
     if condition.tool_result is not None:

@@ -27,7 +27,7 @@ from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
-"""Turns in the example conversation; a provider that answers them all counts as endless."""
+"""The number of turns in the example conversation; a provider that answers all of them counts as endless."""
 
 _TOOL: Final[dict[str, JSON]] = {
     "type": "function",
@@ -53,7 +53,7 @@ def check_provider(
     - When it has no more answers, `complete` raises a `ScriptError`, and raises it again on the next call.
     - Each body is a chat completion.
     - Both providers give the same answers, and at least one request is answered.
-    - A provider never changes a request, sleeps or uses the network.
+    - A provider never modifies a request, sleeps or uses the network.
     """
     conversation = tuple(requests) if requests is not None else example_requests()
     if not conversation:
@@ -70,7 +70,7 @@ def check_provider(
 
 
 def example_requests(*, role: str = "agent", turns: int = TURNS) -> tuple[ChatRequest, ...]:
-    """Return the requests of one conversation in job `main`; each adds a reply and its console output."""
+    """Return the requests from a conversation in the job `main`. Each request adds a reply and its console output."""
     messages: list[Message] = [
         {"role": "system", "content": "You are a careful worker."},
         {"role": "user", "content": "Handle the next item."},
@@ -108,7 +108,7 @@ class _Outcome(NamedTuple):
 
 
 def _outcomes(provider: Provider, requests: Sequence[ChatRequest]) -> list[_Outcome]:
-    """Call a provider until it has no more answers, then once more, and return the results."""
+    """Call a provider until it has no more answers, then once again, and return the results."""
     if not callable(getattr(provider, "complete", None)):
         _violated(f"has no method `complete`: {provider!r}")
     outcomes: list[_Outcome] = []

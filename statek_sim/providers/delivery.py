@@ -2,9 +2,8 @@
 
 The requesting agent's chat style determines the form of code (behaviour 6.2):
 
-    MARKDOWN, MD_DIALOG   a ```python fence in the content
-    CONSOLE, None         the raw content; fenced if the reply has text too, which would otherwise run as code
-    DIRECT                one `python_cli` tool call
+    MARKDOWN, MD_DIALOG   a ```python fence in the content CONSOLE, None         the raw content; fenced if the reply
+    also has text, which would otherwise run as code DIRECT                one `python_cli` tool call
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIAL
 _EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
-"""Returns a call's prompt and completion tokens, given the request and the reply's text.
+"""Returns a call's prompt and completion token counts, given the request and the reply's text.
 
 The text is the visible thinking, the content, and each tool call's name and arguments, joined by newlines.
 """
 
 Styles = Mapping[str, ChatStyleName | None]
-"""Chat styles by agent role; unlisted roles use the request's chat style."""
+"""Maps agent roles to chat styles; unlisted roles use the request's chat style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Manner:
 
 
 def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
-    """Return the `Manner` for `styles`, either one style or one per role; raises `BadInput` for an unknown style."""
+    """Return the `Manner` for `styles` (a single style, or one per role); raises `BadInput` for an unknown style."""
     by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):
@@ -89,7 +88,7 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)
         case Vector():
-            raise BadInput("a job cannot use an embedding reply; embeddings are for the fake server")
+            raise BadInput("a job cannot use an embedding reply; only the fake server uses embeddings")
         case Computed():
             return deliver(computed_reply(reply, answer, request), request, spoken)
         case _:
@@ -123,12 +122,12 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
 def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
-    """Return the format-independent answer of `reply` to `request`; its default id is the job and turn: `main-2`.
+    """Return the format-independent answer of `reply` to `request`. The id defaults to job and turn, as in `main-2`.
 
     Raises `UnmatchedRequest` for log probabilities in Anthropic's format.
     """
     if chat.tokens and request.wire == "anthropic":
-        raise UnmatchedRequest("Anthropic's format has no log probabilities; remove logprobs(...)")
+        raise UnmatchedRequest("Anthropic's format does not support log probabilities; remove logprobs(...)")
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
@@ -189,7 +188,7 @@ def _python_call(code: str) -> ScriptedCall:
 
 
 def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | None, tuple[WireToolCall, ...]]:
-    """Return content and calls with the last call's arguments, or else the content, cut in half."""
+    """Return the content and calls, with the last call's arguments (or, without calls, the content) cut in half."""
     if calls:
         last = calls[-1]
         return content, (*calls[:-1], replace(last, arguments=last.arguments[: len(last.arguments) // 2]))

@@ -1,7 +1,7 @@
-"""A provider over HTTP, and the interface for the transport that carries its requests.
+"""A provider over HTTP, and the interface for the transport that sends its requests.
 
-A transport sends, records or replays requests, or is a fake in a test; it does not interpret bodies. Errors for
-unsuccessful statuses use httpx's messages.
+A transport sends, records or replays requests, or fakes them in a test; it does not interpret bodies. Errors for
+unsuccessful statuses have the same messages as in httpx.
 
 A provider is configured by STATEK's environment variables (behaviour 11), which start with its name. `OPENAI_API_URL`
 is the full URL of the chat endpoint. `OPENAI_API_KEY` is the key, which is used only in request headers.
@@ -38,7 +38,7 @@ class HttpRequest:
 class HttpResponse:
     """An HTTP response of any status, with a decompressed body.
 
-    `latency` is the number of seconds until the response was complete; a replay spends them in virtual time.
+    `latency` is the number of seconds until the response was complete; in a replay, they pass in virtual time.
     """
 
     status: int
@@ -75,7 +75,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
-    """Return httpx 0.28's error message for a status other than 2xx; STATEK uses it as the job's error.
+    """Return httpx 0.28's error message for a status other than 2xx, which STATEK uses as the job's error.
 
     `location` is the target of a redirect, which STATEK's client does not follow.
     """
@@ -88,7 +88,7 @@ def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None
 
 
 class HttpLLM:
-    """A provider that sends each request through a transport, in its own format and byte for byte as STATEK does."""
+    """A provider that sends requests through a transport, with exactly the bytes that STATEK would send."""
 
     def __init__(self, transport: HttpTransport, accesses: Accesses) -> None:
         self._transport = transport
@@ -155,15 +155,15 @@ Accesses = Callable[[str], Access]
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
     """Return a provider's URL and key from the environment.
 
-    Raises `BadSetting` for a missing or invalid variable, and for one such as `OPENAI_RESPONSE_FORMAT_FILE` that would
-    make STATEK send a schema.
+    Raises `BadSetting` for a missing or invalid variable, and for a variable such as `OPENAI_RESPONSE_FORMAT_FILE`,
+    which would make STATEK send a schema.
     """
     name = provider.upper()
     missing = [name + suffix for suffix in (URL, KEY) if not environment.get(name + suffix)]
     if missing:
         raise BadSetting(
-            f"cannot send a request to {name}: set {' and '.join(missing)}, as for STATEK itself "
-            "(the URL includes the path of its chat endpoint)"
+            f"cannot send a request to {name}: set {' and '.join(missing)}, just as you would for STATEK itself (the "
+            f"URL must include the chat endpoint path)"
         )
     url = environment[name + URL]
     if not _ADDRESS.match(url):
@@ -176,21 +176,21 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
 
 
 def client_options(environment: Mapping[str, str]) -> ClientOptions:
-    """Return the request options that the environment sets; only Anthropic's format uses them."""
+    """Return the request options set in the environment; only Anthropic's format uses them."""
     settings = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
     return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in settings))
 
 
 class Exchanges(Protocol):
-    """The transport and the settings for one run's requests, on any backend."""
+    """The transport and the settings for the requests in one run, on any backend."""
 
     @property
     def transport(self) -> HttpTransport:
-        """The transport that carries the requests."""
+        """The transport that sends the requests."""
 
     @property
     def environment(self) -> Mapping[str, str]:
         """STATEK's provider variables, such as `OPENAI_API_URL` and `OPENAI_API_KEY`."""
 
     def check_finished(self) -> None:
-        """Raise a `StatekSimError` if the run left something unfinished, such as unplayed recordings."""
+        """Raise a `StatekSimError` if something is unfinished after the run, such as unplayed recordings."""

@@ -1,6 +1,7 @@
 """Requests to real providers over HTTP, synchronous or under asyncio.
 
-They use httpx, as STATEK does, so that patches to httpx (such as vcrpy's) record the same traffic from both.
+Requests are sent with httpx, as in STATEK, so that patches to httpx (such as vcrpy's) record the same traffic in both
+cases.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpRespon
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, RawReply
 
 _OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
-"""Headers that describe a body's transfer; stored bodies are complete and decompressed."""
+"""Headers that describe how a body was transferred; stored bodies are complete and decompressed."""
 
 Permit = Callable[[], AbstractContextManager[object]]
 
@@ -24,8 +25,9 @@ Permit = Callable[[], AbstractContextManager[object]]
 class LiveTransport:
     """Sends requests to real providers.
 
-    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, as it is for recording. A
-    response takes no virtual time, so that a recorded run and its replay have equal traces. `timeout` is in seconds.
+    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, which is used for
+    recording. A response takes no virtual time, so that a recorded run and its replay have equal traces. `timeout` is
+    in seconds.
     """
 
     def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:
@@ -48,10 +50,10 @@ class LiveTransport:
 
 
 class AsyncHttpLLM:
-    """Sends requests to real providers under asyncio, each in its own format and byte for byte as STATEK does.
+    """Sends requests to real providers under asyncio, with exactly the bytes that STATEK would send.
 
-    `accesses` returns a provider's URL and key. All requests use one httpx client, which `aclose` closes; `client`
-    replaces the default client.
+    `accesses` returns a provider's URL and key. All requests use the same httpx client, which `aclose` closes; pass
+    `client` to replace the default client.
     """
 
     def __init__(

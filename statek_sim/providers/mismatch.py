@@ -27,7 +27,7 @@ _LISTED = 10
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A reply with its `position`, from 1, in the script under `key`, and how often it was `used`."""
+    """A reply, its one-based `position` in the script under `key`, and how often it was `used`."""
 
     key: str
     position: int
@@ -54,17 +54,17 @@ def _end(request: ChatRequest) -> str:
     """Return advice on how the script can end the job before this request."""
     if request.ends_by == "exit":
         return f"end the job before turn {request.turn} with exit(...)"
-    return f"let a reply before turn {request.turn} be the final answer: a text without tool calls"
+    return f"make a reply before turn {request.turn} the final answer: text without tool calls"
 
 
 def unmatched_text(request: ChatRequest, key: str, pending: Sequence[Entry]) -> str:
-    """Return the error message for a request that none of the `pending` replies under `key` accepts."""
+    """Return the error message for a request that matches none of the `pending` replies under `key`."""
     return "\n".join(
         (
             f"{_who(request)} asked for a reply, but none of the {len(pending)} left in {_script(key)} matches",
             *conversation_tail(request.messages),
             *_listing(pending),
-            "change a condition, or add a reply without one",
+            "change a condition, or add a reply without a condition",
         )
     )
 
@@ -96,7 +96,7 @@ def unused_text(pending: Sequence[Entry]) -> str:
 
 
 def conversation_tail(messages: Sequence[Message], plain: Callable[[str], str] = str) -> list[str]:
-    """Return a shortened line for each of the last three messages; `plain` redacts a string."""
+    """Return a shortened line for each of the last three messages; `plain` redacts strings."""
     return [f"  {_message_line(message, plain)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
 
 

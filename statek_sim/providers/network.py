@@ -1,7 +1,7 @@
-"""Blocks real network connections while tests run, and lists the settings that redirect LLM clients.
+"""Blocks real network connections while tests run, and provides the settings that redirect LLM clients.
 
-It patches Python's `socket` module, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl use.
-It does not detect native code that bypasses this module (uvloop, grpc, C drivers), so it is not a sandbox.
+Python's `socket` module is patched, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl use.
+Native code that bypasses this module (uvloop, grpc, C drivers) is not detected, so this is not a sandbox.
 
 `clients.toml` lists the settings that LLM clients use to find their provider.
 """
@@ -38,7 +38,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
-    """Checks connections for `forbid_network`; `attempts` lists all those refused, even if the error was caught."""
+    """Checks connections for `forbid_network`. `attempts` lists all refusals, even if the error was caught."""
 
     allow_loopback: bool
     attempts: list[Attempt] = field(default_factory=list)
@@ -84,7 +84,7 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
 
     Unix sockets, binding and listening are still allowed, as are connections to `localhost`, 127.0.0.0/8 and ::1 unless
     `allow_loopback` is off. `NetworkForbidden` is not an `OSError`, so retry code does not catch it. Blocks can be
-    nested: the strictest open block applies, and each block restores the previous state on exit.
+    nested: the strictest block applies, and each block restores the previous state on exit.
     """
     guard = NetworkGuard(allow_loopback)
     # Create all wrappers before setting any: each wraps the original.
@@ -141,7 +141,7 @@ def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _peer(name: str, args: tuple[object, ...]) -> object | None:
-    """Return a socket method's address argument, or None without one, as for a send on a connected socket."""
+    """Return a socket method's address argument, or None if there is none, as in a send on a connected socket."""
     if name == "sendto":
         return args[-1] if len(args) > 1 else None
     place = 3 if name == "sendmsg" else 0
@@ -182,19 +182,19 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """The settings that make one provider's clients use another server."""
+    """The settings that make a provider's clients use a different server."""
 
     provider: str
     hosts: Sequence[str]
     """The hosts to which the clients connect by default."""
     url_variables: Mapping[str, str]
-    """Environment variables for the base URL, with the path to append to the server's root; the main one is first."""
+    """Environment variables for the base URL, main variable first, each with the path to append to the server root."""
     key_variables: Sequence[str]
     """Environment variables for the API key, which clients require."""
     other_credentials: Sequence[str] = ()
     """Environment variables that would override the key or the host."""
     argument: str
-    """The argument that sets the base URL in a client that reads no variables."""
+    """The argument that sets the base URL for a client that reads no variables."""
 
 
 @cache

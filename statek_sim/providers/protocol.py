@@ -1,6 +1,6 @@
 """The provider interface, its requests, and the timeout and retries of STATEK's client.
 
-Source for the retries: behaviour 8, last point, checked with STATEK 1.4.2.
+Source for the retries: behaviour 8, last point, verified with STATEK 1.4.2.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-"""The headers for a request that was not sent over HTTP."""
+"""The (empty) headers of a request that was not sent over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One of a job's LLM calls, as its provider sees it.
 
-    `turn` counts the job's LLM calls from 1; a retry has the same turn and the next `attempt`. `at` is in virtual
-    seconds. `bytes_sent` is the size that STATEK counts (`usage.messages`). `messages` are in OpenAI's shape for every
-    `wire` format and never change; a body omits what its format cannot express. `headers` are HTTP headers by
-    lower-case name; a `place` other than `chat` exists only over HTTP.
+    `turn` is the one-based number of the job's LLM call; a retry has the same turn and the next `attempt`. `at` is in
+    virtual seconds. `bytes_sent` is the size that STATEK counts (`usage.messages`). `messages` always use the OpenAI
+    message format, whatever the `wire` format, and must not be modified; the request body leaves out anything that its
+    format cannot express. `headers` maps lower-case names to HTTP headers; a `place` other than `chat` exists only over
+    HTTP.
 
     Three fields are not sent: `chat_style`, the form in which the job executes code; `provider`, STATEK's name for the
-    provider; and `ends_by`, which says whether the job finishes by calling `exit` or with a text that has no calls.
+    provider; and `ends_by`, which is whether the job finishes by calling `exit` or with text that contains no calls.
     """
 
     job_id: str
@@ -101,13 +102,13 @@ class Provider(Protocol):
 
 
 CLIENT_TIMEOUT: Final = 60.0
-"""Virtual seconds that the client waits for a response."""
+"""The virtual seconds that the client waits for a response."""
 
 RETRY_DELAYS: Final = (3.0, 15.0)
-"""Virtual seconds between the first and second attempt, and between the second and third."""
+"""The virtual seconds between the first and second attempt, and between the second and third."""
 
 MAX_ATTEMPTS: Final = len(RETRY_DELAYS) + 1
-"""Attempts per LLM call; if the last attempt fails, the job ends."""
+"""The attempts per LLM call; if the last attempt fails, the job ends."""
 
 
 def is_temporary(failure: ProviderFailure) -> bool:
@@ -118,7 +119,7 @@ def is_temporary(failure: ProviderFailure) -> bool:
 
 
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the delay after attempt `attempt` (from 1) in virtual seconds, or None if the client gives up."""
+    """Return the delay in virtual seconds after the one-based `attempt`, or None if the client gives up."""
     if attempt < 1:
         raise ValueError(f"attempts start at 1, got {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
@@ -127,7 +128,7 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
 
 
 def bug_of(who: str, error: BaseException) -> ProviderBug:
-    """Return the `ProviderBug` for an exception from provider `who` that is not a `ProviderFailure`."""
+    """Return the `ProviderBug` for an exception from the provider named `who` that is not a `ProviderFailure`."""
     shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
         f"{who} raised {shown}; a failing provider must raise ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
@@ -135,14 +136,14 @@ def bug_of(who: str, error: BaseException) -> ProviderBug:
 
 
 def checked_reply(who: str, reply: object) -> RawReply:
-    """Return `reply` if it is a `RawReply`; otherwise raise a `ProviderBug` that names provider `who`."""
+    """Return `reply` if it is a `RawReply`; otherwise raise a `ProviderBug` for the provider named `who`."""
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
     return reply
 
 
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
-    """Return the provider's answer, as STATEK's client does; a latency over `CLIENT_TIMEOUT` raises `ProviderTimeout`.
+    """Return the provider's answer, as STATEK's client does. A latency above `CLIENT_TIMEOUT` raises `ProviderTimeout`.
 
     The timeout's message is empty, as in httpx's `ReadTimeout`. An exception that is not a `StatekSimError` becomes a
     `ProviderBug`.

@@ -1,9 +1,9 @@
-"""A scripted LLM's replies as frozen values, with a short constructor for each kind.
+"""A scripted LLM's replies as frozen values, and a short constructor for each kind of reply.
 
     [code("item = fetch_next_item(owner)"), fault(429), tool_call("close_item", item="item"),
      text("Approved.").when(tool_result="approval").after(2.0), code("exit('ok')")]
 
-In a script, a string is short for `code(...)`, and a callable for `computed(...)`.
+In a script, a string is shorthand for `code(...)`, and a callable is shorthand for `computed(...)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """A tool call in a reply. `id` defaults to `call-2-1` for the first call of a reply on turn 2, and so on.
+    """A tool call in a reply. `id` defaults to `call-2-1` for the first call in a reply on turn 2, and so on.
 
     `arguments` is `args` as JSON text. Raises `BadInput` if they cannot be serialized to JSON.
     """
@@ -46,7 +46,7 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """A chat message with any combination of text, code and tool calls; the chat style determines the form of code.
+    """A chat message with any combination of text, code and tool calls. The chat style determines how code is sent.
 
     `thinking` is the model's thinking before the message. `refuses` marks the text as a refusal. `citations` and
     `tokens` (with log probabilities) describe parts of `text`.
@@ -65,7 +65,7 @@ class Chat:
 class HttpError:
     """An error with an HTTP status from 400 to 599; `retry_after` is in seconds, and STATEK ignores it.
 
-    As an injected fault, it replaces a response without using a reply, so that a retry gets the pending reply.
+    As an injected fault, the error replaces a response without using a reply, so that a retry gets the pending reply.
     """
 
     status: int = 500
@@ -117,7 +117,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The embedding of one text, for the fake server."""
+    """The embedding of one input string, for the fake server."""
 
     values: tuple[float, ...]
 
@@ -134,9 +134,9 @@ class UsageKind(Enum):
     """How a reply reports usage if the script gives no numbers."""
 
     ABSENT = "absent"
-    """The body has no `usage` key."""
+    """The body contains no `usage` key."""
     NULL = "null"
-    """The body has `"usage": null`, which ends a STATEK job."""
+    """The body contains `"usage": null`, which ends a STATEK job."""
     MEASURED = "measured"
     """The body reports the counts from the scripted LLM's `measure` function."""
 
@@ -173,7 +173,7 @@ class Reply:
         if cost is not None and not math.isfinite(cost):
             raise BadInput(f"expected a finite reported cost, got {cost!r}")
         if isinstance(self.answer, Vector) and self.place != "embeddings":
-            raise BadInput("a vector can only answer an embeddings request; use embedding(...)")
+            raise BadInput("a vector can answer only an embedding request; use embedding(...)")
         if not (math.isfinite(self.latency) and self.latency >= 0):
             raise BadInput(f"expected a finite latency of 0 seconds or more, got {self.latency!r}")
         if self.repeat is not None and self.repeat < 1:
@@ -224,7 +224,7 @@ class Reply:
         model: str | TextMatch | None = None,
         headers: Mapping[str, str | TextMatch] | None = None,
     ) -> Reply:
-        """Answer only requests with exactly these texts; a string must equal the whole text.
+        """Answer only requests that contain exactly these strings.
 
         Pass `contains(...)` or `matches(...)` to match part of a string. Header names are case-insensitive.
         """
@@ -246,7 +246,7 @@ class Reply:
         return replace(self, repeat=count)
 
     def forever(self) -> Reply:
-        """Answer any number of requests. If the reply has no condition, the replies after it are never used."""
+        """Answer any number of requests. If the reply has no condition, later replies are never used."""
         return replace(self, repeat=None)
 
     def mistaken(self) -> Reply:
@@ -254,7 +254,7 @@ class Reply:
         return replace(self, is_mistaken=True)
 
     def thinking(self, thought: str) -> Reply:
-        """Add visible thinking before the answer, in each format's own form.
+        """Add visible thinking before the answer, as each format represents it.
 
         Anthropic: a signed block. Responses: the summary of a reasoning item. Gemini: a part marked as a thought. Chat
         Completions: `reasoning_content`, as in DeepSeek and vLLM. The fake server fails a request that does not ask for
@@ -265,9 +265,9 @@ class Reply:
         return replace(self, answer=replace(self.answer, thinking=thought))
 
     def citing(self, url: str, *, title: str = "", span: str = "", quote: str = "") -> Reply:
-        """Cite a web page for `span`, a part of the text (default: the whole text), in each format's own form.
+        """Cite a web page for `span`, a part of the text (default: the whole text), as each format represents it.
 
-        `quote` is the text quoted from the page (default: the span), which only Anthropic sends. The spans of two
+        `quote` is the text quoted from the page (default: the span); only Anthropic sends it. The spans of any two
         citations must be equal or disjoint. Chat Completions and Responses: the annotation `url_citation`. Anthropic:
         text blocks with `web_search_result_location`. Gemini: `groundingMetadata`. Raises `BadInput` for a span that is
         not in the text.
@@ -288,9 +288,9 @@ class Reply:
     def logprobs(self, *tokens: tuple[str, float] | tuple[str, float, Mapping[str, float]]) -> Reply:
         """Send the log probabilities of the text's tokens: `(token, logprob)`, or `(token, logprob, {other: logprob})`.
 
-        Joined, the tokens must be the text; a stream sends one per chunk. Chat Completions: `logprobs.content`.
-        Responses: `logprobs` of the text. Gemini: `logprobsResult`. Anthropic has no log probabilities. The fake server
-        fails a request that does not ask for them.
+        When joined, the tokens must equal the text. A stream sends one token per chunk. Chat Completions:
+        `logprobs.content`. Responses: `logprobs` of the text. Gemini: `logprobsResult`. Anthropic does not support log
+        probabilities. The fake server fails a request that does not ask for them.
         """
         chat = self._text_message("logprobs")
         scored = tuple(ScoredToken(token[0], token[1], tuple(dict(*token[2:]).items())) for token in tokens)
@@ -345,14 +345,14 @@ class Reply:
 
 
 ReplyFunction = Callable[[ChatRequest], Reply | str | bytes]
-"""Returns the reply to a request: a `Reply`, a string of code, or the bytes of a raw body."""
+"""Returns the reply to a request: a `Reply`, a string of code, or a raw body as bytes."""
 
 ScriptEntry = Reply | str | ReplyFunction
 """A script entry: a reply, a string of code, or a callable that returns the reply."""
 
 
 def code(source: str) -> Reply:
-    """Answer with Python code, in the form that the agent's chat style executes."""
+    """Answer with Python code, sent in the form that the agent's chat style executes."""
     return Reply(answer=Chat(code=source))
 
 
@@ -362,7 +362,7 @@ def text(content: str) -> Reply:
 
 
 def refusal(content: str) -> Reply:
-    """Refuse to answer, with this explanation, in each format's own form.
+    """Refuse to answer, with this explanation, as each format represents it.
 
     OpenAI: `refusal` instead of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
     text.
@@ -411,12 +411,12 @@ def fault(status: int, *, retry_after: float | None = None) -> Reply:
 
 
 def timeout() -> Reply:
-    """Do not answer: the client times out after 60 virtual seconds, or earlier with `.after(seconds)`."""
+    """Do not answer. The client times out after 60 virtual seconds, or earlier with `.after(seconds)`."""
     return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
 
 
 def embedding(*values: float) -> Reply:
-    """Answer one text in an embedding request with this vector; the fake server computes all other vectors."""
+    """Answer one string in an embedding request with this vector; the fake server computes all other vectors."""
     return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 

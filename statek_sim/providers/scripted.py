@@ -1,6 +1,6 @@
 """Providers that play a script, or call a function.
 
-Each agent role's or job's replies form a lane. A request gets the first reply in its lane that accepts it.
+The replies for an agent role or a job form a lane. A request gets the first reply in its lane that accepts it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lane:
         self._used: dict[int, int] = {}
         self._entries = [Entry(key, position, as_reply(entry)) for position, entry in enumerate(entries, 1)]
         self._by_message: defaultdict[str | None, list[Entry]] = defaultdict(list)
-        """The entries by the exact last message that they require; all other entries are under None."""
+        """The entries, keyed by the exact last message that they require; all other entries are under None."""
         for entry in self._entries:
             self._by_message[_exact_message(entry)].append(entry)
         self._others = self._by_message[None]
@@ -82,7 +82,7 @@ class Lane:
         return list(self._entries)
 
     def unused(self) -> list[Entry]:
-        """Return the entries used less often than required; for `forever()`, one use is enough."""
+        """Return the entries that were used less often than required; for `forever()`, one use is enough."""
         return [entry for entry in self._entries if entry.reply.repeat is not None or not entry.used]
 
 
@@ -108,23 +108,25 @@ def _first(entries: Iterable[Entry], request: ChatRequest) -> Entry | None:
 
 
 Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]
-"""Lists of replies by agent role or `job:<job id>`, or one list for all jobs."""
+"""Lists of replies, keyed by agent role or `job:<job id>`, or a single list for all jobs."""
 
 EVERYBODY: Final = ""
-"""The key for a script that is one list for all jobs."""
+"""The key for a script that is a single list for all jobs."""
 
 
 @final
 class ScriptedLLM:
     """A provider that plays a script.
 
-    A request uses the replies under `job:<job id>` if the script has this key, otherwise those under its agent's role,
-    which all jobs with that role share. The request gets the first reply that accepts it. A reply without a condition
-    accepts every request, and a reply that does not match stays available. A retry is a separate request and uses
-    another reply. `complete` raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
+    A request uses the replies under `job:<job id>` if the script contains this key, or else the replies under its
+    agent's role, which all jobs with that role share. The request gets the first reply that accepts it. A reply without
+    a condition accepts every request, and a reply that does not match stays available. A retry is a separate request
+    and uses another reply. `complete` raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if no reply
+    is left.
 
-    `styles` is one chat style per agent role, or one for all; `delivery` describes its effect on code. `measure` counts
-    tokens for replies that report `measured` usage. `requests` lists all requests, unless `keep_requests` is off.
+    `styles` is one chat style per agent role, or a single style for all roles; `delivery` describes its effect on code.
+    `measure` counts tokens for replies that report `measured` usage. `requests` lists all requests, unless
+    `keep_requests` is off.
     """
 
     __slots__ = ("_keep", "_lanes", "_manner", "requests")
@@ -168,18 +170,18 @@ class ScriptedLLM:
             self._lanes[key].resume(given)
 
     def unused(self) -> list[Entry]:
-        """Return the entries used less often than required; for `forever()`, one use is enough."""
+        """Return the entries that were used less often than required; for `forever()`, one use is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if replies were never used."""
+        """Raise `UnusedReplies` if a reply was never used."""
         left = self.unused()
         if left:
             raise UnusedReplies(unused_text(left))
 
 
 def lanes_of(script: Script) -> dict[str, Lane]:
-    """Return a script's lanes by role or job; a single list has the key `EVERYBODY`."""
+    """Return a script's lanes, keyed by role or job; a single list has the key `EVERYBODY`."""
     scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
     return {key: Lane(key, reply_list(entries, key)) for key, entries in scripts.items()}
 
@@ -193,7 +195,7 @@ def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
 
 
 def _refuse_measured(lane: Lane) -> None:
-    """Raise `BadInput` if a reply reports measured usage, which an LLM without `measure` cannot count."""
+    """Raise `BadInput` if a reply reports measured usage, which requires an LLM with `measure`."""
     for entry in lane.pending():
         if entry.reply.usage is UsageKind.MEASURED:
             raise BadInput(f"{entry} reports 'measured' usage, but the LLM has no `measure` function")
@@ -203,7 +205,7 @@ def _refuse_measured(lane: Lane) -> None:
 class FunctionLLM:
     """A provider that answers each request with the result of `function`.
 
-    The function returns a `Reply`, a string of code, or the bytes of a raw body. `styles` is as in `ScriptedLLM`.
+    The function returns a `Reply`, a string of code, or a raw body as bytes. `styles` is as in `ScriptedLLM`.
     `requests` lists all requests in order.
     """
 

@@ -18,7 +18,7 @@ STANDARD_OUTPUT: Final = Path("-")
 
 
 def write_artifact(path: Path, text: str) -> None:
-    """Write `text` to `path` as UTF-8 and create its folders; readers see either the old file or the new one.
+    """Write `text` to `path` as UTF-8, creating folders as needed; readers see either the old file or the new file.
 
     A path that is not a regular file, such as a pipe or `/dev/stdout`, is written directly; `-` is standard output.
     Raises `BadInput` if the file cannot be written.
@@ -73,7 +73,7 @@ def _is_no_report(path: Path) -> bool:
 
 
 def _problem(path: Path) -> int:
-    """Return the errno that writing to `path` would fail with, or 0."""
+    """Return the errno with which writing to `path` would fail, or 0."""
     if path.is_dir():
         return errno.EISDIR
     if path.exists() and not path.is_file():

@@ -22,7 +22,7 @@ _CHANGES_ALWAYS: Final = frozenset(
 
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
-    """Return the differences between two cassettes, one per line; replies to equal requests are compared in order."""
+    """Return the differences between two cassettes, one per line. Replies to equal requests are compared in order."""
     lanes: dict[str, deque[Exchange]] = {}
     for exchange in old:
         lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
@@ -52,7 +52,7 @@ def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
 
 
 def said(exchange: Exchange) -> dict[str, JSON]:
-    """Return the parts of a response to compare: the status, and an LLM's reply, tool calls, usage and model.
+    """Return the parts of a response to compare: the status and, for an LLM, the reply, tool calls, usage and model.
 
     For a response that is not an LLM reply, compare the JSON without ids and times, or the text.
     """
@@ -76,7 +76,7 @@ def _format_of(exchange: Exchange) -> WireFormat | None:
 
 
 def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
-    """Return a reply's contents, or None if it is not in this format."""
+    """Return a reply's content, or None if the reply is not in this format."""
     try:
         reply = _reply(format_, response)
     except (InvalidFormat, *MALFORMED):

@@ -39,7 +39,7 @@ _UNBOUNDED: Final = 10_000
 
 
 def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
-    """Yield the report's tables; with `prices`, they include the runs' cost."""
+    """Yield the report's tables, including the cost of the runs if there are `prices`."""
     yield arms_table(summary)
     yield tokens_table(summary, prices)
     if summary.comparisons:
@@ -160,7 +160,7 @@ def answer_words(comparison: Comparison) -> str:
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return a table with each scenario's number of right runs in each arm."""
+    """Return a table with the number of right runs for each scenario in each arm."""
     names = [arm.arm.name for arm in summary.arms]
     rows = tuple(
         (
@@ -203,7 +203,7 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def rates_table(profile: Profile) -> TextTable:
-    """Return a table of the model's rates, with the reason for the assumed ones."""
+    """Return a table of the model's rates, with the reason why rates are assumed, if any are."""
     below = (
         f"all rates are assumed: {profile.assumed}",
         "a class's rate is its mean across scenarios, because each scenario has its own rate",

@@ -88,7 +88,7 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield the deviations that led to a failure, the number of other failing runs, and the replay command."""
+    """Yield the deviations that caused a failure, the number of other failing runs, and the replay command."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
         yield "without deviations"
@@ -99,11 +99,11 @@ def failure_words(failure: Failure) -> Iterator[str]:
 
 
 PHASES: Final = ("before", "during", "after", "run twice", "two owners")
-"""The disturbances that a tool is judged by, in report order."""
+"""The disturbances by which a tool is judged, in report order."""
 
 
 def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
-    """Yield a line for each of the user's tools with its worst verdicts across all scenarios."""
+    """Yield a line for each of the user's own tools, with its worst verdicts across all scenarios."""
     order = (None, "safe", "at least once", "leaks")
     worst: dict[str, list[str | None]] = {}
     for explored in scenarios:

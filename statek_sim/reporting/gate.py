@@ -1,6 +1,6 @@
 """Renders the gate's result for a terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
 
-For GitHub, it writes a Markdown summary and annotations on preset file lines.
+For GitHub, there is a Markdown summary, and annotations for lines in preset files.
 """
 
 from __future__ import annotations

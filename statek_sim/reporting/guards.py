@@ -1,4 +1,4 @@
-"""Renders the guards' efficacy as a table for a terminal and as JSON."""
+"""Renders the efficacy of guards as a table for a terminal and as JSON."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _HEADS: Final = {
 
 
 def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
-    """Yield the numbers of false and late stops, and every job that ends differently with another token count."""
+    """Yield the number of false and late stops, and each job that ends differently with another token count."""
     yield Text("Stops with the byte estimate", "bold")
     yield from paragraph(
         "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the opposite",
@@ -90,7 +90,7 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
-    """Yield a line per scenario: the limit that stops it or comes closest, and the value it needs for each limit."""
+    """Yield a line per scenario: the limit that stops it or comes closest, and the value needed for each limit."""
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Headroom under {preset}", "bold")
     yield from paragraph(
@@ -244,7 +244,7 @@ def _stop(stop: str | None) -> str:
 
 
 def stops_json(jobs: Sequence[JobStops]) -> dict[str, JSON]:
-    """Return each job with its ending for each token count, as `statek-sim/stops@1`."""
+    """Return how each job ends with each token count, as `statek-sim/stops@1`."""
     return {"schema": "statek-sim/stops@1", "jobs": as_json(jobs)}
 
 

@@ -25,7 +25,7 @@ _USAGE: Final = (
     *("bytes_sent", "bytes_received", "approx_tokens", "measured_tokens"),
     *("reported_tokens", "tokenizer"),
 )
-"""A report's usage fields: bytes, and STATEK's estimated, the tokenizer's and the provider's token counts."""
+"""A report's usage fields: bytes, and the token counts estimated by STATEK, measured, and reported by the provider."""
 
 _JOINED: Final = " + "
 """The separator between tokenizer labels in `UsageRecord.tokenizer`."""
@@ -166,7 +166,7 @@ def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
 
 
 def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
-    """Return the scenarios without expectations; one that lacks them only for some profiles is listed per profile."""
+    """Return the scenarios without expectations. Scenarios without them under some profiles are listed per profile."""
     found: list[str] = []
     for _, runs in groupby(ordered, lambda result: (result.scenario.suite, result.scenario.id)):
         members = list(runs)
@@ -263,7 +263,7 @@ def _job(job: JobRecord) -> JSON:
 def _exit(value: JSON) -> JSON:
     """Return a job's exit value, or a note with its length if it is too long."""
     size = _characters(value)
-    return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to write here>"
+    return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to show here>"
 
 
 def _characters(value: JSON) -> int:

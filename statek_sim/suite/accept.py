@@ -33,7 +33,7 @@ from statek_sim.values import JSON
 class Acceptance:
     """The result of `accept`: the changes, and their unified diff over all files.
 
-    `left` has the mismatches that were not accepted and must be resolved by hand.
+    `left` contains the mismatches that were not accepted and must be resolved by hand.
     """
 
     changes: tuple[Change, ...]
@@ -42,7 +42,7 @@ class Acceptance:
 
 
 def accept(results: Iterable[ScenarioResult]) -> Acceptance:
-    """Rewrite the expectations of failed scenarios in their files, and add expectations to scenarios that have none.
+    """Rewrite the expectations of failed scenarios in their files, and add expectations to scenarios without any.
 
     A failed run, a condition (`contains`, `excludes`, `absent_locals`) and a missing value cannot be accepted; they are
     in the result's `left`. Raises `BadInput` if a file changed since it was loaded or is not writable; files before
@@ -69,8 +69,8 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
 def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
     """Yield the changes that make all `results` of one scenario pass.
 
-    A value that `expect_in` gives for a profile is changed there. A value in `expect` is changed for all profiles that
-    share it if all of them failed; a profile with a different result gets its own value in `expect_in`.
+    A value given for a profile in `expect_in` is changed in `expect_in`. A value in `expect` is changed for all
+    profiles that share it if all of them failed; a profile with a different result gets its own value in `expect_in`.
     """
     scenario = results[0].scenario
     actual: dict[Keypath, dict[Profile, JSON]] = {}
@@ -108,7 +108,7 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
-    """Yield the most useful first expectations for a run: how its jobs ended, its LLM calls and its claims.
+    """Yield the most useful first expectations for a run: how the jobs ended, the LLM calls and the claims.
 
     A failed run yields none.
     """

@@ -30,8 +30,8 @@ _INDENT: Final = "  "
 def failure_text(*failed: ScenarioResult) -> str:
     """Return the report on one scenario that failed under one or several profiles, without a trailing newline.
 
-    The first line has all mismatches, because failure lists show it next to the scenario's id. A mismatch under only
-    some of the profiles names these in brackets. The transcript is the first profile's.
+    The first line contains all mismatches, because failure lists show it next to the scenario's id. A mismatch under
+    only some of the profiles names these profiles in brackets. The transcript is from the first profile.
     """
     lines = [*numbered(_problems(failed)), "", *about(failed[0])]
     for shown in transcripts(failed[0]).values():
@@ -71,7 +71,7 @@ def about(result: ScenarioResult) -> list[str]:
 
 
 def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
-    """Return the transcripts up to the mismatches, by job; the whole run's is under None.
+    """Return the transcripts up to the mismatches, keyed by job; the transcript of the whole run is under None.
 
     The first line of each transcript is a heading.
     """
@@ -79,7 +79,7 @@ def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
 
 
 def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the `statek-sim` command that runs this scenario only, under the profiles of all given results."""
+    """Return the `statek-sim` command that runs only this scenario, under the profiles of all given results."""
     scenario = result.scenario
     command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
     profiles = [word for run in (result, *others) for word in ("--profile", run.profile)]
@@ -87,7 +87,7 @@ def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
 
 
 def pytest_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the pytest command that runs this scenario only, under the profiles of all given results."""
+    """Return the pytest command that runs only this scenario, under the profiles of all given results."""
     path = _shown(result.scenario.path)
     names = [f"{path}::{run.id}" for run in (result, *others)]
     return shlex.join(["pytest", *names, *_overrides(result, "--statek-")])
@@ -123,7 +123,7 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
 
 
 def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
-    """Return the mismatches by the job whose transcript explains them; None is the whole run.
+    """Return the mismatches, keyed by the job whose transcript explains them; None means the whole run.
 
     A mismatch in the whole run belongs to the job if there is only one. With several jobs, the run's transcript shows
     all of them, so all mismatches belong to it.
@@ -166,7 +166,7 @@ def _unified(expected: object, actual: object) -> list[str]:
 
 
 def _as_lines(value: object) -> list[str]:
-    """Return a string's lines, a list's entries or a mapping's members, one per line."""
+    """Return a string's lines, a list's entries or a mapping's items, one per line."""
     match value:
         case _ if value is ABSENT:
             return [str(ABSENT)]
@@ -198,7 +198,7 @@ def _text(value: object) -> str:
 
 
 def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
-    """Return the options for preset and seed, if they were overridden; their names start with `prefix`."""
+    """Return the options for the preset and seed, if they were overridden; option names start with `prefix`."""
     pairs: list[tuple[str, str]] = []
     if result.preset is not None:
         pairs.append(("preset", result.preset))

@@ -1,4 +1,4 @@
-"""Compares a run's record with its scenario's expectations. Only keys that the file gives are compared.
+"""Compares a run's record with the scenario's expectations. Only keys that are present in the file are compared.
 
 Events are found in the trace by some of their fields. Values are compared as plain YAML values.
 """
@@ -26,7 +26,7 @@ _HANDLER_KEYS: Final = ("name", "context", "error")
 
 
 def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
-    """Return the mismatches, in the order of the format's reference.
+    """Return the mismatches, in the order used in the format reference.
 
     If a run failed unexpectedly, its only mismatch has the key path `("error",)`, because partial results are not
     compared.
@@ -178,7 +178,7 @@ def _history(
 def _texts(
     at: Keypath, contains: Sequence[str], excludes: Sequence[str], texts: Sequence[str]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch for each of `contains` found in no text, and for each of `excludes` found in one."""
+    """Yield a mismatch for each of `contains` that is in no string, and each of `excludes` that is in some string."""
     for position, wanted in enumerate(contains):
         if not any(wanted in text for text in texts):
             yield Mismatch((*at, "contains", position), wanted, yaml_value(texts))

@@ -1,6 +1,6 @@
 """Runs scenarios on the real package and compares them with their expectations.
 
-The reference runtime stops some code that the real package runs. For each such limit, a table gives the corresponding
+The reference runtime stops some code that the real package runs. For each such case, a table gives the corresponding
 ending on the real package. Up to that point, both runs must have equal events; later events in the reference runtime
 have no counterpart.
 """
@@ -126,7 +126,7 @@ class Ending:
 
 
 def ending(reference: RunRecord) -> Ending | None:
-    """Return where the reference runtime first stopped code, or None if it stopped none."""
+    """Return where the reference runtime first stopped code, or None if it did not stop any."""
     trace = reference.events
     for position, event in enumerate(trace):
         if isinstance(event, events.JobStopped) and event.reason == "contained":
@@ -190,7 +190,7 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 
 
 def died(installed: RunRecord) -> bool:
-    """Return whether a run's process ended by itself; the trace then lacks its last events."""
+    """Return whether a run's process ended by itself; if so, the last events are missing from the trace."""
     error = installed.error
     if error is None:
         return False

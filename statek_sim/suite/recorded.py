@@ -60,7 +60,7 @@ class CassetteExchanges:
         """The transport for the requests: this object."""
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request; raises `CassetteMiss` if it has no recording and must not be sent to the provider."""
+        """Answer one request; raises `CassetteMiss` if it is not recorded and must not be sent to the provider."""
         wanted = Request(
             method=request.method,
             uri=request.url,
@@ -80,7 +80,7 @@ class CassetteExchanges:
         return response
 
     def check_finished(self) -> None:
-        """Raise `UnplayedRecordings` if the cassette has recordings that the run did not use."""
+        """Raise `UnplayedRecordings` if the cassette contains recordings that the run did not use."""
         left = self._session.unplayed()
         if left:
             places = ", ".join(f"{self._session.path}:{exchange.line}" for exchange in left[:_SHOWN])
@@ -97,7 +97,7 @@ _ANSWERS: Final[Mapping[str, FormatName]] = {
     "content": "anthropic",
     "candidates": "gemini",
 }
-"""For each format, the member that only its responses have."""
+"""Maps each format to a key that only its responses contain."""
 
 
 def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str) -> None:
@@ -126,7 +126,7 @@ def _format_of_answer(body: bytes) -> FormatName | None:
 
 
 def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
-    """Return STATEK's variables at the time of recording, as far as the recorded requests show them.
+    """Return STATEK's variables at the time of recording, as far as they can be inferred from the recorded requests.
 
     Providers with the same format share an address. If requests in one format went to several addresses, its providers
     get none, and the replay's environment must define them.
@@ -178,7 +178,7 @@ class Play(Protocol):
 class Cassettes:
     """A folder of cassettes; `provider` and `model` override the scenarios' own.
 
-    `own` holds the user's own secrets, which are not recorded, and are redacted in requests before lookup.
+    `own` contains the user's own secrets, which are not recorded and are redacted in requests before lookup.
     """
 
     folder: Path
@@ -188,7 +188,7 @@ class Cassettes:
 
     @property
     def matching(self) -> Matching:
-        """The rule for matching requests to recordings."""
+        """The rules for matching requests to recordings."""
         return Matching.ignoring(own=self.own)
 
     def path(self, scenario: Scenario, provider: str) -> Path:

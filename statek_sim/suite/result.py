@@ -18,7 +18,7 @@ class Outcome(StrEnum):
 
 
 class Absent(StrEnum):
-    """Stands for a missing value in a mismatch; a string, so that every report can show it."""
+    """Represents a missing value in a mismatch; a string, so that every report can display it."""
 
     ABSENT = "(absent)"
 
@@ -31,7 +31,7 @@ class Mismatch:
     """One failed expectation. `keypath` starts below `expect`, like `("jobs", "main", "turns")`.
 
     A key path that ends in a list index, like `console.contains[0]`, belongs to a condition; `actual` is then the value
-    that was checked. Otherwise `actual` is the correct value, in the shape of `expected`.
+    that was checked. Otherwise, `actual` is the correct value, with the same structure as `expected`.
     """
 
     keypath: tuple[str | int, ...]

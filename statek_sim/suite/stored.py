@@ -1,4 +1,4 @@
-"""Runs scenarios on a store, where a run survives its process."""
+"""Runs scenarios on a store, so that a run can outlive its process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_stored(
     seed: int | None = None,
     exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Start a run on the store at `address`, or resume it if the store has it; return its result."""
+    """Start a run on the store at `address`, or resume the run if the store contains it; return the result."""
     if scenario.engine != "statek":
         raise BadInput(
             f"{scenario.place}: --store is for the statek engine; an agent has its own checkpoints "

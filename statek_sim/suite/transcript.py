@@ -1,4 +1,4 @@
-"""A run as readable lines: who said, called or printed what, in order."""
+"""Renders a run as readable lines that show, in order, who said, called or printed what."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statek_sim.trace import Event
 from statek_sim.values import Message
 
 WIDTH: Final = 100
-"""Maximum length of a line, in characters; a longer line loses its middle."""
+"""The maximum length of a line, in characters; the middle of a longer line is left out."""
 
 _HEAD, _TAIL = 5, 3
 
@@ -29,7 +29,7 @@ class Line:
 
 
 def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
-    """Yield a run's lines; with `job`, only those that concern this job or no job."""
+    """Yield a run's lines; with `job`, only lines that concern this job or no job at all."""
     return (line for _, line in numbered(trace) if job is None or line.job in ("", job))
 
 
@@ -69,7 +69,7 @@ def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
 
 
 class _Seen:
-    """One job's texts that were already shown, which a request's lines do not repeat."""
+    """The text already shown for a job, which a request's lines do not repeat."""
 
     __slots__ = ("code", "console", "pushed")
 
@@ -206,7 +206,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
 
 
 def _lost_words(event: events.Compacted) -> str:
-    """Return what a compaction removed, and how many of the prompt's tokens are unchanged."""
+    """Return what a compaction removed, and the number of unchanged tokens in the prompt."""
     done = {
         "results cleared": event.cleared,
         "turns summarised": event.summarised,

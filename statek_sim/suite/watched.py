@@ -1,6 +1,6 @@
 """Runs scenarios in worker processes under a watchdog.
 
-A scenario that hangs or exhausts the machine fails, and the other scenarios continue.
+A scenario that hangs or exhausts the machine fails; the other scenarios continue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KILLED = "KilledByWatchdog"
 
 
 class Runner(Protocol):
-    """Runs one scenario: `run_one` with its other arguments bound."""
+    """Runs one scenario: `run_one` with all other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
         """Run the scenario and return its result."""
@@ -195,7 +195,7 @@ def _result(
 
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
-    """Return a killed run's result: failed, whatever was expected, and without facts."""
+    """Return the result of a killed run: failed, regardless of expectations, and without a record."""
     return _failed(scenario, profile, RunError(type=KILLED, message=str(why)), seconds=why.after, seed=seed)
 
 

@@ -1,7 +1,7 @@
 r"""Usage by turn, job, scenario and suite, for tables, pages and gates.
 
 The same calls are measured in five ways: bytes with STATEK's estimate, characters // 4, tokens counted by a tokenizer,
-tokens reported by the provider, and cost by STATEK's price files.
+tokens reported by the provider, and the cost based on STATEK's price files.
 
 The waterfall leads from STATEK's estimate to the tokens that a model sees, step by step, in whole tokens that add up.
 Each level is a separate count of all answered calls in a job or scenario: bytes // 4 of one sum, as in STATEK, plus the
@@ -34,7 +34,7 @@ _JOINED = " + "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The calls' cost; a field is None without a price or a report.
+    """The cost of calls. A field is None if there is no price or no report.
 
     `statek` is the cost that STATEK computes (`job.usage.total_cost`), `billed` is the cost of the same tokens by the
     provider's rules, and `reported` is the cost that the provider reported. `problems` lists negative, impossible or
@@ -151,7 +151,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUse:
-    """The usage of one answered call; `turn` counts the job's calls from 1, including unanswered calls."""
+    """The usage of one answered call; `turn` is the one-based number among all of the job's calls."""
 
     turn: int
     model: str
@@ -161,7 +161,7 @@ class TurnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUse:
-    """A job's usage: its answered calls in order, and their sum. `stop` is None for a job that did not end."""
+    """A job's usage: the answered calls, in order, and their total. `stop` is None for a job that did not end."""
 
     name: str
     agent: str
@@ -222,7 +222,7 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
 
 
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
-"""The step names in order; `history` leads to the estimate, the others lead from it to the measured tokens."""
+"""The step names, in order; `history` leads to the estimate, all others from there to the measured tokens."""
 
 MEANINGS: Final = {
     "history": "messages from the job's earlier requests, sent again",

@@ -1,9 +1,9 @@
-"""Counts a request's bytes like STATEK, and the tokens in a request and its answer, including the chat format.
+"""Counts a request's bytes as STATEK does, and the tokens in a request and its answer, including the chat format.
 
 STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters are escaped,
 and the separators are `", "` and `": "`. The harness limits this size, which differs from the bytes sent over HTTP. A
 body consists of an envelope (everything except the messages), the messages, and their separators, so a new turn adds
-the sizes of its messages. Tokens are counted in texts, without JSON escapes, plus the chat format's tokens.
+the sizes of its messages. Tokens are counted in plain text, without JSON escapes; the chat format's tokens are added.
 
 Providers do not publish how they render messages and tools into the prompt. The rules here are from OpenAI's cookbook,
 "How to count tokens with tiktoken". They give the `prompt_tokens` that the API reported for the cookbook's examples:
@@ -34,7 +34,7 @@ TOKENS_PER_MESSAGE: Final = 3
 TOKENS_PER_NAME: Final = 1
 TOKENS_PER_TOOL_CALL: Final = 3
 REPLY_PRIMING: Final = 3
-"""Tokens that prime the answer at the end of the prompt, once per request."""
+"""The tokens that prime the answer at the end of the prompt, once per request."""
 
 TOKENS_PER_FUNCTION: Final = 7
 TOKENS_PER_PROPERTY_LIST: Final = 3
@@ -50,7 +50,7 @@ def message_tokens(message: Message, tokenizer: Tokenizer) -> int:
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Yield the texts that `message_tokens` counts, without the role.
+    """Yield the strings that `message_tokens` counts, without the role.
 
     A content part counts as its text; a part without text, such as an image, counts as its JSON.
     """
@@ -69,7 +69,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
-    """Return the tokens that the chat format adds to a message's and its calls' texts, including the role."""
+    """Return the tokens that the chat format adds to the text of a message and its calls, including the role."""
     total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
     if isinstance(message.get("name"), str):
         total += TOKENS_PER_NAME
@@ -155,7 +155,7 @@ def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
 
 
 def model_text(value: JSON) -> str:
-    """Return a string unchanged, None as an empty string, and any other value as JSON."""
+    """Return a string unchanged, an empty string for None, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)

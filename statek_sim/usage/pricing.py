@@ -1,4 +1,4 @@
-"""STATEK's price files, and call costs based on them (behaviour 5).
+"""STATEK's price files, and the cost of calls based on these files (behaviour 5).
 
 STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
 INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M, and silently skips unusable rows. This module reads the
@@ -38,7 +38,7 @@ _MILLION: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """A price file row: prices per million tokens. Without `cached`, cached tokens cost the same as others."""
+    """A row in a price file: prices per million tokens. Without `cached`, cached tokens cost the same as others."""
 
     provider: str
     model: str
@@ -61,18 +61,18 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The usable rows from all price files in order, and a message for each row that STATEK skips."""
+    """The usable rows from all price files, in order, and a message for each row that STATEK skips."""
 
     prices: tuple[Price, ...] = ()
     problems: tuple[str, ...] = ()
     folder: Path | None = None
-    """The price file folder."""
+    """The folder that contains the price files."""
 
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
-        """Return the prices that STATEK may use for a model, given the provider's name for it.
+        """Return the prices that STATEK may use for a model, given the provider's name for the model.
 
-        A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
-        it is undefined which one STATEK uses.
+        A row matches if it contains all names that STATEK looks up, even if it also contains a family. If several
+        prices match, it is undefined which price STATEK uses.
         """
         family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
         wanted = frozenset(map(_tag, filter(None, (provider, model, family))))
@@ -105,7 +105,7 @@ def load_prices(folder: Path) -> PriceList:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
     if not prices:
-        why = problems[0] if problems else f"{files[0]}: no rows"
+        why = problems[0] if problems else f"{files[0]}: contains no rows"
         raise BadInput(f"{folder}: no prices in its files; {why}")
     return PriceList(tuple(prices), tuple(problems), folder)
 
@@ -116,7 +116,7 @@ def statek_cost(price: Price, tokens: Tokens) -> Decimal:
 
 
 def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
-    """Return the same tokens' cost by the provider's rules, without cache writes, which are not reported."""
+    """Return the cost of the same tokens by the provider's rules, without cache writes, which are not reported."""
     apart = provider.upper() in CACHED_APART
     return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
 
@@ -137,7 +137,7 @@ def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
                 "STATEK subtracts them again"
             )
     elif tokens.cached > tokens.prompt:
-        yield f"{tokens.cached:,} cached tokens of {tokens.prompt:,} prompt tokens are impossible"
+        yield f"{tokens.cached:,} cached tokens exceed the {tokens.prompt:,} prompt tokens"
     if price.cached is not None and price.cached > price.input:
         yield f"cached tokens cost more than other tokens ({price.place})"
 

@@ -28,7 +28,7 @@ NO_TOKENIZER: Final = "none"
 
 # A named tuple, not a frozen dataclass: every turn creates one, and it costs a third.
 class TurnUsage(NamedTuple):
-    """A successful LLM call's usage: bytes as STATEK counts them, and tokens.
+    """The usage of a successful LLM call: bytes as counted by STATEK, and tokens.
 
     A `reported_*` field is None if the provider did not report it; the cost is in the provider's currency.
     `tokenizer` is the label of the tokenizer that counted the measured tokens.
@@ -46,7 +46,7 @@ class TurnUsage(NamedTuple):
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate for this call; due to rounding, call estimates do not add up to the total's estimate."""
+        """STATEK's estimate for this call; due to rounding, the call estimates do not add up to the total estimate."""
         return approx_tokens(self.bytes_sent, self.bytes_received)
 
     @property
@@ -158,7 +158,7 @@ class UsageTotals:
         return f"UsageTotals({self.as_dict()!r})"
 
     def _comparable(self) -> tuple[object, ...]:
-        """Return the values to compare totals by, independent of tokenizer order."""
+        """Return the values by which totals are compared, independent of tokenizer order."""
         return (
             self.turns,
             self.reported_prompt,

@@ -1,8 +1,8 @@
 """The tokenizer for each model, and the pieces in which a stream sends a string.
 
-The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. For a model that
-tiktoken does not know, or whose vocabulary is not included here, tokens are counted with o200k_base and labelled as a
-proxy, so that no output presents an estimate as the model's exact count.
+Tokenizers are chosen as in `tiktoken.encoding_for_model`: by exact name first, then by the first matching prefix. For a
+model that tiktoken does not know, or whose vocabulary is not included here, tokens are counted with o200k_base and
+labelled as a proxy, so that no output presents an estimate as the model's exact count.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ PROXY_ENCODING: Final = "o200k_base"
 """The tokenizer for models whose tokenizer is unknown."""
 
 SHORT_TEXT: Final = 4_096
-"""The maximum length of a string in the cache for short texts."""
+"""The maximum length of a string in the cache for short strings."""
 
 LONGEST_CACHED_TEXT: Final = 1_048_576
 """The maximum length of a string whose count is cached."""
 
 
 class Tokenizer(Protocol):
-    """Counts tokens; equal texts must have equal counts, because counts are cached."""
+    """Counts tokens; equal strings must have equal counts, because counts are cached."""
 
     def count(self, text: str) -> int:
         """Return the number of tokens in any string."""
 
 
 class CachedTokenizer:
-    """A tokenizer that caches counts for recent texts, because jobs send the same texts repeatedly."""
+    """A tokenizer that caches counts for recent strings, because jobs send the same text repeatedly."""
 
     __slots__ = ("_count_long", "_count_short", "_count_uncached")
 
@@ -83,7 +83,9 @@ class TokenizerRegistry:
             raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: both names must be non-empty")
         if model_or_prefix in self._by_name:
             taken = self._by_name[model_or_prefix].name
-            raise BadInput(f"tokenizer {name!r}: {model_or_prefix!r} is already measured with {taken!r}")
+            raise BadInput(
+                f"tokenizer {name!r}: tokens for {model_or_prefix!r} are already counted with {taken!r}"
+            )
         self._by_name[model_or_prefix] = ModelTokenizer(
             name, proxy=False, tokenizer=CachedTokenizer(tokenizer.count)
         )
@@ -142,10 +144,10 @@ LONGEST_REMEMBERED: Final = 4096
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
-    """Split `text` into its tokens as strings, which join to the original text.
+    """Split `text` into its tokens, as strings that form the original text when joined.
 
-    A character that spans several tokens is in the last token's piece. The vocabulary is the model's own if included,
-    else the proxy's. A string with lone surrogates is one piece.
+    A character that spans several tokens is in the last token's piece. The model's own vocabulary is used if it is
+    included, or else the proxy's. A string with lone surrogates is one piece.
     """
     return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
 
@@ -203,7 +205,7 @@ class TekkenTokenizer:
 
 
 def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
-    """Return the tokenizers from `MODEL=SOURCE` assignments, or None without any; SOURCE is a file or `tekken`.
+    """Return the tokenizers from `MODEL=SOURCE` assignments, or None if there are none; SOURCE is a file or `tekken`.
 
     Raises `BadInput` for an invalid assignment, an invalid file, or an extra that is not installed.
     """

@@ -1,4 +1,4 @@
-"""OpenAI's two vocabularies, which the package contains, and tokenization with them.
+"""OpenAI's two vocabularies, which are included in the package, and tokenization with these vocabularies.
 
 The vocabularies are included because tiktoken would download them (openai/tiktoken#369). tiktoken takes 0.25 s to
 initialize, too long for a test that counts a few words. So `AsciiEncoder` tokenizes a process's first short ASCII
@@ -83,7 +83,7 @@ VOCABULARIES: Final[Mapping[str, Vocabulary]] = {
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
     ),
 }
-"""The vendored vocabularies, by tiktoken's names."""
+"""The vendored vocabularies, keyed by tiktoken's names."""
 
 _COUNTS: Final = struct.Struct("<255I")
 _RANK_BYTES: Final = 4
@@ -143,7 +143,7 @@ def load_table(name: str) -> TokenTable:
 def load_encoding(name: str) -> tiktoken.Encoding:
     """Return tiktoken's encoding for vocabulary `name`, built once per process (0.25 s).
 
-    It is named `statek_sim/NAME` to distinguish it from the one in tiktoken's registry.
+    It is named `statek_sim/NAME` to distinguish it from the encoding in tiktoken's registry.
     """
     import tiktoken  # noqa: PLC0415  # where the texts of a process need it
 
@@ -169,7 +169,7 @@ The time grows with the square of a word's length.
 
 
 class AsciiEncoder:
-    """Tokenizes short ASCII texts like tiktoken, but without its initialization."""
+    """Tokenizes short ASCII strings in the same way as tiktoken, but without tiktoken's initialization."""
 
     def __init__(self, name: str) -> None:
         self._left = OWN_CHARACTERS
@@ -188,7 +188,7 @@ class AsciiEncoder:
         return [token for word in words for token in self._tokens(word)]
 
     def _tokens_of_word(self, word: str) -> tuple[str, ...]:
-        """Tokenize a word by repeatedly joining the neighbours with the lowest joint rank, until none has a rank."""
+        """Tokenize a word by repeatedly joining the neighbours with the lowest joint rank, until no pair has a rank."""
         if self._rank(word.encode()) is not None:
             return (word,)
         tokens = list(word)

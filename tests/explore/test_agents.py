@@ -166,7 +166,7 @@ def test_a_check_is_no_work_of_its_tool(tmp_path: Path) -> None:
         (
             "events: [{at: 1, crash: worker}]",
             ("-q",),
-            "scenario 'pays': its worker dies and is not restarted, so crashes cannot be explored",
+            "scenario 'pays': the worker dies and is not restarted, so crashes cannot be explored",
         ),
         (
             "",

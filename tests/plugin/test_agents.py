@@ -89,7 +89,7 @@ def test_it():
         ("", "E *give it one before the run: statek_agent(script=*"),
         (
             "script=[tool_call('get_weather', city='Rome')],",
-            "*let a reply before turn 2 be the final answer: a text without tool calls*",
+            "*make a reply before turn 2 the final answer: text without tool calls*",
         ),
     ],
 )

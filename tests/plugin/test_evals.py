@@ -215,12 +215,16 @@ def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write:
     result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=5")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
-        ["evals/mine.yaml:2: eval 'one': base.json contains 4 seeds for it in arm 'bare', expected 5; rewrite it*"]
+        [
+            "evals/mine.yaml:2: eval 'one': base.json contains 4 seeds for it in arm 'bare', expected 5; rewrite it*"
+        ]
     )
     write("evals/mine.yaml", TWO + GOOD.removeprefix("evals:\n").replace("id: one", "id: new"))
     result = pytester.runpytest(*RUN)
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*eval 'new': base.json contains 0 seeds for it in arm 'bare', expected some*"])
+    result.stdout.fnmatch_lines(
+        ["*eval 'new': base.json contains 0 seeds for it in arm 'bare', expected some*"]
+    )
 
 
 def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> None:

@@ -170,7 +170,7 @@ def test_what_has_vanished_from_the_baseline_fails(pytester: pytest.Pytester, wr
     pytester.makeini("[pytest]\nstatek_gate_baseline = base.json\n")
     result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS)
     result.assert_outcomes(passed=5, failed=1)
-    result.stdout.fnmatch_lines(["*`short`: in the baseline, but not judged*"])
+    result.stdout.fnmatch_lines(["*`short`: in the baseline, but not checked*"])
 
 
 def test_a_baseline_that_is_none_ends_the_run_in_one_line(pytester: pytest.Pytester) -> None:

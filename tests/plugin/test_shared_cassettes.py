@@ -176,9 +176,7 @@ def test_modes_that_conflict_are_warned_about_and_lose_nothing(
     result = pytester.runpytest("-Wdefault")
     result.assert_outcomes(passed=4, warnings=1)
     result.stdout.fnmatch_lines(
-        [
-            "*test_geo/shared.yaml: shared by tests with different record modes: new_episodes (*), rewrite (*)"
-        ]
+        ["*test_geo/shared.yaml: shared by tests with different record modes: new_episodes (*), rewrite (*)"]
     )
     assert sorted(questions(path)) == sorted(expected(2))
 

@@ -210,7 +210,7 @@ def test_log_probabilities_that_the_script_lacks_fail_the_test() -> None:
 
 def test_anthropic_has_no_log_probabilities() -> None:
     status, said = error(ask(FakeLLM([SCORED]), anthropic(), ANTHROPIC))
-    assert (status, "Anthropic's format has no log probabilities" in said) == (422, True)
+    assert (status, "Anthropic's format does not support log probabilities" in said) == (422, True)
 
 
 def test_a_text_that_is_cut_keeps_what_is_left_of_its_tokens_and_citations() -> None:

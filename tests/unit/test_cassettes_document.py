@@ -150,7 +150,7 @@ CASES = [
     ),
     ("interactions: *nothing\nversion: 1\n", "1: not valid YAML: found undefined alias"),
     ("interactions: &a [*a]\nversion: 1\n", "1: not valid YAML: found unconstructable recursive node"),
-    ("a: 1\n--- b\n", "2: a second YAML document; a cassette has one"),
+    ("a: 1\n--- b\n", "2: a second YAML document; expected only one"),
     (
         WHOLE.replace("version: 1", "interactions: []\nversion: 1"),
         "27: not valid YAML: duplicate key",

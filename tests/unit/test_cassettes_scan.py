@@ -112,27 +112,31 @@ def is_there(name: str) -> bool:
     ("body", "encoding", "reason"),
     [
         (b"\x00\x01\x02" * 9, "sdch", "unknown content encoding 'sdch'"),
-        (b"\x00\x01\x02" * 9, "gzip", "the header states content encoding 'gzip', but the body is invalid: "),
+        (
+            b"\x00\x01\x02" * 9,
+            "gzip",
+            "the header specifies content encoding 'gzip', but the body is invalid: ",
+        ),
         (
             GZIP[:-12],
             "gzip",
-            "the header states content encoding 'gzip', but the body is invalid: the data is truncated",
+            "the header specifies content encoding 'gzip', but the body is invalid: the data is truncated",
         ),
         (
             GZIP + GZIP,
             "gzip",
-            "the header states content encoding 'gzip', but the body is invalid: there is data after the end",
+            "the header specifies content encoding 'gzip', but the body is invalid: unexpected data after the end",
         ),
         (
             zlib.compress(GZIP)[:-9],
             "gzip, deflate",
-            "the header states content encoding 'deflate', but the body is invalid: ",
+            "the header specifies content encoding 'deflate', but the body is invalid: ",
         ),
         (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "unknown content encoding 'zz'"),
         (
             gzip.compress(b"a" * 20_000, mtime=0),
             "gzip",
-            "the header states content encoding 'gzip', but the body is invalid: the decoded body is larger than",
+            "the header specifies content encoding 'gzip', but the body is invalid: the decoded body is larger than",
         ),
         (GZIP, "", "the body is not UTF-8 text"),
     ],

@@ -96,7 +96,7 @@ def test_impossible_costs_are_told(folder: Path, capsys: pytest.CaptureFixture[s
     _, out, _ = _run(capsys, "usage", "letters", "--prices", "prices")
     told = " ".join(out.split())
     assert "letters/english[docs]: negative cost -0.00234" in told
-    assert "2,000 cached tokens of 1,000 prompt tokens are impossible" in told
+    assert "2,000 cached tokens exceed the 1,000 prompt tokens" in told
     assert "prices/all.csv:3: skipped, no price for input or output" in told
 
 

@@ -247,7 +247,7 @@ def test_new_scenarios_pass_and_vanished_ones_do_not(
     (folder / "s.yaml").write_text(SCENARIOS.replace("id: good", "id: better"), encoding="utf-8")
     assert gate() == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "`good`: in the baseline, but not judged; to remove it, use --update-baseline" in said
+    assert "`good`: in the baseline, but not checked; to remove it, use --update-baseline" in said
     assert "`better` is not in the baseline; to add it, use --update-baseline" in said
 
 

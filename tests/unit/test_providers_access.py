@@ -28,7 +28,7 @@ def test_the_key_is_not_in_the_text_of_an_access() -> None:
 )
 def test_what_is_missing_is_named(environment: dict[str, str], missing: str) -> None:
     message = (
-        rf"^cannot send a request to GROQ: set {missing}, as for STATEK itself "
+        rf"^cannot send a request to GROQ: set {missing}, just as you would for STATEK itself "
         r"\(the URL includes the path of its chat endpoint\)$"
     )
     with pytest.raises(BadSetting, match=message):

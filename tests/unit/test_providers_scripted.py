@@ -150,7 +150,7 @@ def test_an_unmatched_request_says_what_every_reply_left_waits_for() -> None:
         "  reply 1: code 'x = 1' when last message contains 'approved'",
         "  reply 2: tool call 't' when tool result contains 'ok' and turn is 2 (used 0 of 3 times)",
         "  reply 3: body '{}' for job 'other'",
-        "change a condition, or add a reply without one",
+        "change a condition, or add a reply without a condition",
     ]
 
 

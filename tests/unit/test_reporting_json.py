@@ -106,7 +106,7 @@ def test_a_scenario_tells_its_jobs_and_its_usage() -> None:
     ("value", "written"),
     [
         (math.nan, "nan"),
-        (["a" * 10**6] * 3, "<3000000 characters, too many to write here>"),
+        (["a" * 10**6] * 3, "<3000000 characters, too many to show here>"),
         ([-math.inf, 1.5], ["-inf", 1.5]),
         ({"n": 10**5000}, {"n": "integer of 16610 bits"}),
         (True, True),

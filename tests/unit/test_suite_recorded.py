@@ -134,7 +134,7 @@ def test_a_failed_recording_leaves_the_old_cassette_alone_and_puts_its_own_aside
 
 
 def test_a_recording_needs_the_providers_address_and_key(tmp_path: Path) -> None:
-    message = r"^cannot send a request to GROQ: set GROQ_API_URL and GROQ_API_KEY, as for STATEK itself "
+    message = r"^cannot send a request to GROQ: set GROQ_API_URL and GROQ_API_KEY, just as you would for STATEK itself "
     with provider_with() as server, pytest.raises(BadSetting, match=message):
         recorded(
             scenario_in(tmp_path),

@@ -120,7 +120,7 @@ def test_a_provider_that_counts_cached_tokens_apart_gets_a_negative_cost_from_st
 def test_more_cached_than_prompt_tokens_are_impossible_elsewhere(tmp_path: Path) -> None:
     (price,) = _prices(tmp_path, "OPENAI,m,,3,4,15").prices
     assert list(cost_problems(price, Tokens(prompt=3, cached=5, completion=4), "OPENAI")) == [
-        "5 cached tokens of 3 prompt tokens are impossible",
+        "5 cached tokens exceed the 3 prompt tokens",
         f"cached tokens cost more than other tokens ({tmp_path}/prices.csv:2)",
     ]
 

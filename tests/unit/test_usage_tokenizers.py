@@ -129,7 +129,9 @@ def test_a_registered_tokenizer_is_asked_once_for_each_text() -> None:
 def test_registering_a_taken_or_empty_name_is_an_error() -> None:
     registry = TokenizerRegistry()
     registry.register_tokenizer("mine", "words", WordTokenizer())
-    with pytest.raises(BadInput, match=r"^tokenizer 'other': 'mine' is already measured with 'words'$"):
+    with pytest.raises(
+        BadInput, match=r"^tokenizer 'other': tokens for 'mine' are already counted with 'words'$"
+    ):
         registry.register_tokenizer("mine", "other", WordTokenizer())
     with pytest.raises(BadInput, match=r"^tokenizer 'x' for model '': both names must be non-empty$"):
         registry.register_tokenizer("", "x", WordTokenizer())

@@ -31,7 +31,7 @@ def test_a_cell_that_is_pressed_shows_what_happens_from_there_on(visit: Visit) -
 def test_what_is_sound_and_what_is_not_explored_opens_on_demand(visit: Visit) -> None:
     page = visit.open("#/crashes")
     page.get_by_text("1 scenario not explored").click()
-    expect(page.locator("#crashes")).to_contain_text("its worker dies and is not restarted")
+    expect(page.locator("#crashes")).to_contain_text("the worker dies and is not restarted")
     legend = page.locator(".deaths-legend li")
     assert [text.partition(" ")[0] for text in legend.all_inner_texts()] == ["✓", "~", "?", "…", "✗"]
 

@@ -1,8 +1,8 @@
 """Anthropic Messages as a `WireFormat`.
 
-The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
-STATEK's client (behaviour 12): it drops empty user messages and all system messages after the system prompt, and merges
-consecutive tool results, with any user message directly after them, into one user message.
+The first half implements the provider, which parses requests and writes responses, streamed or not. The second half
+implements STATEK's client (behaviour 12): it drops empty user messages and all system messages after the system prompt,
+and merges consecutive tool results, and any user message directly after them, into one user message.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ NAME: Final[FormatName] = "anthropic"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield a response's events.
 
-    `message_start` has the prompt tokens. `message_delta` repeats them with the completion tokens, because LangChain
-    reads only `message_delta`.
+    `message_start` contains the prompt tokens. `message_delta` repeats them and adds the completion tokens, because
+    LangChain reads only `message_delta`.
     """
     reported = usage_field(reply.usage) if usage else {}
     start: dict[str, JSON] = {
@@ -254,7 +254,7 @@ def _demands(body: Mapping[str, JSON]) -> Demands:
 
 
 def _openai_messages(message: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Convert a message to OpenAI's shape, where each tool result is a separate message."""
+    """Convert a message to the OpenAI format, in which each tool result is a separate message."""
     role = member(message, "role", str, where=f"{where}.")
     content = message.get("content")
     if role == "assistant":
@@ -385,7 +385,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 URL: Final = "https://api.anthropic.com/v1/messages"
-"""The URL that STATEK sends requests to; it ignores `<P>_API_URL`."""
+"""The URL to which STATEK sends requests; STATEK ignores `<P>_API_URL`."""
 
 VERSION: Final = "2023-06-01"
 CACHING: Final = "prompt-caching-2024-07-31"
@@ -394,7 +394,7 @@ _EPHEMERAL: Final[dict[str, JSON]] = {"type": "ephemeral"}
 
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-"""The `usage` members for prompt, completion and cached tokens."""
+"""The `usage` keys for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
@@ -465,7 +465,7 @@ def _tool_result(message: Message) -> JSON:
 
 
 def _assistant(message: Message, *, cached: bool) -> list[JSON]:
-    """Return an assistant message in Anthropic's shape, in a list; empty for an empty message."""
+    """Return a list with an assistant message in Anthropic's format; empty for an empty message."""
     native = message.get(NATIVE_ANTHROPIC)
     content, calls = message.get("content"), message.get("tool_calls")
     if native is not None:

@@ -1,4 +1,4 @@
-"""The interface of the wire formats `openai`, `responses`, `anthropic` and `gemini`, and each provider's format."""
+"""The interface of the wire formats `openai`, `responses`, `anthropic` and `gemini`, and the format per provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statek_sim.values import JSON
 
 
 class WireFormat(Protocol):
-    """The format of a provider's HTTP bodies, as pure functions. Each format is a module."""
+    """The format of a provider's HTTP bodies, as pure functions. Each format is implemented by a module."""
 
     @property
     def NAME(self) -> FormatName:  # noqa: N802  # a constant of the module
@@ -30,7 +30,7 @@ class WireFormat(Protocol):
         """Return a request's JSON body, with keys in STATEK's order."""
 
     def read_reply(self, body: bytes) -> ParsedReply:
-        """Parse the body of a successful response; raises STATEK's error for a body that STATEK cannot parse."""
+        """Parse the body of a successful response; raises STATEK's error if STATEK cannot parse the body."""
 
     # The provider.
 
@@ -46,7 +46,7 @@ class WireFormat(Protocol):
     def error_body(
         self, status: int, message: str, *, parameter: str | None = None, code: str | None = None
     ) -> bytes:
-        """Return an error body, with the invalid parameter and the code if the format has fields for them."""
+        """Return an error body, with the invalid parameter and the code if the format supports them."""
 
     def join_stream(self, stream: bytes) -> bytes:
         """Return the body that a streamed response would have without streaming."""
@@ -58,7 +58,7 @@ FORMATS: Final[Mapping[FormatName, WireFormat]] = {
     "anthropic": anthropic,
     "gemini": gemini,
 }
-"""The formats by name."""
+"""Maps names to formats."""
 
 _OPENAI_NAMES: Final = """
     OPENAI OPENROUTER GROQ MISTRAL MISTRALAI MISTRAL_AI DEEPSEEK DEEP_SEEK XAI X_AI GROK TOGETHER TOGETHERAI
@@ -93,7 +93,7 @@ _GENERATE: Final = (":generateContent", ":streamGenerateContent")
 
 
 def format_of_url(url: str) -> WireFormat:
-    """Return the format of a request that STATEK sent to `url`."""
+    """Return the format of a request sent by STATEK to `url`."""
     if url == anthropic.request_url("", ""):
         return anthropic
     return gemini if url.partition("?")[0].endswith(":generateContent") else openai
@@ -116,7 +116,7 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
 
 
 def format_at(uri: str) -> WireFormat | None:
-    """Return the format for a chat request to this URL, by the end of its path, or None for any other URL."""
+    """Return the format for a chat request to this URL, based on the end of the path, or None for any other URL."""
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai

@@ -1,8 +1,8 @@
 """Gemini's generateContent as a `WireFormat`.
 
-The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
-STATEK's client (behaviour 12): it puts the model in the URL, drops empty user messages and all system messages after
-the system prompt, and sends a tool result as a content with the role `function`.
+The first half implements the provider, which parses requests and writes responses, streamed or not. The second half
+implements STATEK's client (behaviour 12): it puts the model in the URL, drops empty user messages and all system
+messages after the system prompt, and sends a tool result as a content object with the role `function`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ NAME: Final[FormatName] = "gemini"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield a response's events: text in pieces, then each call; the last has the finish reason and the usage."""
+    """Yield a response's events: text in pieces, then each call. The last event has the finish reason and usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
     parts: list[tuple[JSON, list[ScoredToken]]] = []
     parts += [({"text": piece, "thought": True}, []) for piece in pieces_of(reply.thinking, split)]
@@ -76,7 +76,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Assemble a stream's events into a response, joining consecutive texts.
+    """Assemble a stream's events into a response, joining consecutive text parts.
 
     Raises `ValueError` for an event that is not JSON.
     """
@@ -153,7 +153,7 @@ _METHOD: Final = re.compile(
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Parse a request body; `url`, or its path, ends in `MODEL:generateContent` or `MODEL:streamGenerateContent`.
 
-    A call or tool result without an id gets the function's name as id. Raises `BadRequest` for an invalid request.
+    A call or tool result without an id gets the function name as its id. Raises `BadRequest` for an invalid request.
     """
     named = _METHOD.search(url)
     if named is None:
@@ -221,11 +221,11 @@ _USERS_OWN: Final = frozenset(
         "responseSchema",
     }
 )
-"""Members whose inner names are chosen by the user, and are therefore left unchanged."""
+"""Keys whose inner names are chosen by the user and therefore left unchanged."""
 
 
 def documented(value: JSON) -> JSON:
-    """Return a body with member names in camel case; the API also accepts snake case, such as `tool_config`."""
+    """Return a body with its keys in camel case; the API also accepts snake case, such as `tool_config`."""
     if isinstance(value, list):
         return [documented(item) for item in value]
     if not isinstance(value, dict):
@@ -252,7 +252,7 @@ def _prompt(instruction: JSON) -> list[Message]:
 
 
 def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Convert a content object to messages in OpenAI's shape, where each tool result is a separate message."""
+    """Convert a content object to messages in the OpenAI format, in which each tool result is a separate message."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)
@@ -263,7 +263,7 @@ def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages, giving each tool result without an id the id of its function's first open call.
+    """Yield the messages. A tool result without an id gets the id of the function's first call without a result.
 
     google-genai omits the id when it calls a Python function itself.
     """
@@ -342,7 +342,7 @@ def shown_text(reply: WireReply) -> str:
 def response(
     reply: WireReply, parts: list[JSON], tokens: Sequence[ScoredToken], *, last: bool
 ) -> dict[str, JSON]:
-    """Return a response, or one event of a stream; only the `last` has a finish reason, citations and usage."""
+    """Return a response, or an event in a stream; only the `last` event has a finish reason, citations and usage."""
     more: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
     if tokens:
         more["logprobsResult"] = logprobs_result(tokens)
@@ -430,7 +430,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 UNNAMED = "tool_result"
-"""The function name in a tool result without a matching call."""
+"""The function name for a tool result without a matching call."""
 
 SCHEMA_FIELDS: Final = frozenset(
     {
@@ -439,13 +439,13 @@ SCHEMA_FIELDS: Final = frozenset(
         "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
     }
 )  # fmt: skip
-"""Members that the API accepts in a `Schema` (source: google-genai); any other member causes a 400 error."""
+"""The keys that the API accepts in a `Schema` (source: google-genai); any other key causes a 400 error."""
 
 _NAMED: Final = ("properties", "defs")
 
 
 _COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
-"""The `usageMetadata` members for prompt, completion and cached tokens."""
+"""The `usageMetadata` keys for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:
@@ -541,7 +541,7 @@ def read_reply(body: bytes) -> ParsedReply:
     """Parse the body of a successful response; raises STATEK's error for a body that STATEK cannot parse.
 
     A response without candidates raises `RuntimeError("VertexAI API error: ...")`. Thoughts are not part of the text. A
-    call without an id gets the function's name as id, and arguments that are not an object are dropped.
+    call without an id gets the function name as its id, and arguments that are not an object are dropped.
     """
     answer = json.loads(body)
     candidates = answer.get("candidates") or []
@@ -576,7 +576,7 @@ def declaration(name: JSON, description: JSON, parameters: JSON) -> dict[str, JS
     """Return a tool's entry in `functionDeclarations`.
 
     The schema is in `parameters`, where STATEK sends it, or in `parametersJsonSchema` if it uses a keyword that the
-    API's `Schema` lacks: `$ref`, `$schema`, `const`, `oneOf`, or a list of types.
+    API's `Schema` does not support: `$ref`, `$schema`, `const`, `oneOf`, or a list of types.
     """
     plain = isinstance(parameters, dict) and all(_plain(part) for part in _schemas(parameters))
     member = "parameters" if plain else "parametersJsonSchema"

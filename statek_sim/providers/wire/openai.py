@@ -1,9 +1,9 @@
 """OpenAI chat completions as a `WireFormat`.
 
-The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
-STATEK's client, which builds requests and parses replies. `read_reply` raises the exceptions of STATEK 1.2.5 to 1.4.2
-(behaviour 5, 6.6 and 12), including Python's messages for a body of the wrong shape, because the message becomes the
-job's error.
+The first half implements the provider, which parses requests and writes responses, streamed or not. The second half
+implements STATEK's client, which builds requests and parses replies. `read_reply` raises the same exceptions as STATEK
+1.2.5 to 1.4.2 (behaviour 5, 6.6 and 12), with Python's own messages for a malformed body, because the message becomes
+the job's error.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ DONE: Final = "[DONE]"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield a stream's chunks: the role, the text in pieces, each call's name and arguments, the finish reason.
 
-    With `usage` (the client's `stream_options.include_usage`), a final chunk without choices has the usage, which is
-    `null` in all others. A reply without usage has neither.
+    With `usage` (the client's `stream_options.include_usage`), a final chunk without choices contains the usage, which
+    is `null` in all other chunks. For a reply without usage, both are left out.
     """
     reported = usage and (reply.usage is None or reply.usage.present)
 
@@ -77,7 +77,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def completion(reply: WireReply, kind: str, choices: list[JSON], usage: dict[str, JSON]) -> dict[str, JSON]:
-    """Return a completion, or a chunk of one; `kind` is the value of `object`."""
+    """Return a completion or a completion chunk; `kind` is the value of `object`."""
     return {
         "id": f"chatcmpl-{reply.id}",
         "object": kind,
@@ -120,7 +120,7 @@ def logprobs_field(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
 
 
 def logprob_entry(token: ScoredToken) -> dict[str, JSON]:
-    """Return a token with its log probability, and the log probabilities of alternative tokens."""
+    """Return a token's log probability, with those of alternative tokens."""
     return {
         **_scored(token.text, token.logprob),
         "top_logprobs": [_scored(text, logprob) for text, logprob in token.ranked],
@@ -241,7 +241,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 def _without_stream(body: Mapping[str, JSON]) -> Iterator[Refusal]:
     if body.get("stream_options") is not None and not body.get("stream"):
-        why = "stream_options: only allowed when stream is true, as in the API"
+        why = "stream_options: allowed only if stream is true, as in the API"
         yield Refusal("stream_options", why)
 
 
@@ -341,14 +341,14 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 _READ: Final[dict[bytes, ParsedReply]] = {}
 _MOST_READ: Final = 512
 _LONGEST_READ: Final = 16_384
-"""Maximum number of cached bodies, and maximum size of each in bytes; repeated runs of a script parse equal bodies."""
+"""The maximum number of cached bodies, and the maximum size of each in bytes; repeated runs parse equal bodies."""
 
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
-"""Members of a reply's message that later requests must repeat, in STATEK's order."""
+"""The keys in a reply's message that later requests must repeat, in STATEK's order."""
 
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
-"""The `usage` members for prompt, completion and cached tokens."""
+"""The `usage` keys for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:

@@ -22,14 +22,14 @@ Test = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of parameter value: `fits` checks a value, and `words` follows "expected" in the error message."""
+    """A kind of parameter value. `fits` checks a value; `words` follows "expected" in the error message."""
 
     words: str
     fits: Test
 
 
 class Refusal(NamedTuple):
-    """A reason for status 400: the rejected parameter, the error message, and OpenAI's error code."""
+    """A reason for a 400 status: the rejected parameter, the error message, and OpenAI's error code."""
 
     parameter: str
     why: str
@@ -80,7 +80,7 @@ def _typed(*types: str) -> Kind:
 
 
 def _members(*names: str) -> Kind:
-    """Accept objects that have only these members, in camel case or snake case."""
+    """Accept objects that contain only these keys, in camel case or snake case."""
     known = {name.lower() for name in names}
     return Kind(
         f"an object with only {', '.join(names)}",
@@ -108,7 +108,7 @@ _KINDS: Final[Mapping[str, Callable[..., Kind]]] = {
         "a string or a list of up to 4 strings", lambda value: not isinstance(value, list) or len(value) <= 4
     ),
 }
-"""Kinds by name; in `parameters.toml`, a kind's arguments follow its name."""
+"""Maps names to kinds; in `parameters.toml`, a kind's arguments follow its name."""
 
 _OFF: Final[Mapping[str, Test]] = {
     "empty": lambda value: not value,
@@ -119,10 +119,10 @@ _OFF: Final[Mapping[str, Test]] = {
         isinstance(value, list) and not any("logprobs" in str(included) for included in value)
     ),
 }
-"""Tests, by name, for values that leave an unsupported parameter's feature off."""
+"""Maps names to tests for values that do not enable an unsupported parameter's feature."""
 
 _LONGEST_SHOWN: Final = 80
-"""Maximum length of an invalid value in an error message."""
+"""The maximum length of an invalid value in an error message."""
 
 Api = Literal[
     "openai", "responses", "anthropic", "anthropic_count", "gemini", "gemini_config", "embeddings", "gemini_embedding",
@@ -140,7 +140,8 @@ def _tables() -> dict[str, Any]:
 def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping[str, Kind]]:
     """Return an API's accepted parameters, and two tables by parameter name.
 
-    The first table holds tests for values that turn an unsupported parameter off; the second holds the valid kinds.
+    The first table contains tests for values that turn an unsupported parameter off; the second contains the valid
+    kinds.
     """
     table = _tables()[api]
     kinds = {
@@ -151,7 +152,7 @@ def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping
 
 
 def refused_parameters(api: Api, body: Mapping[str, JSON], *, within: str = "") -> tuple[Refusal, ...]:
-    """Return a refusal for each unsupported parameter of `body`, then for each invalid value.
+    """Return a refusal for each unsupported parameter in `body`, then for each invalid value.
 
     `within` is a prefix for the names in messages, such as `generationConfig.`.
     """

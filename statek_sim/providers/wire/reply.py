@@ -1,6 +1,6 @@
-"""A reply's contents in one shape for all formats, and the functions that parse and write its parts.
+"""The content of a reply in a common form for all formats, and the functions that parse and write its parts.
 
-STATEK's client uses one function for tool calls in both OpenAI's and Anthropic's shape.
+STATEK's client uses the same function for tool calls in the OpenAI and Anthropic formats.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def sse_event(data: str, *, name: str | None = None) -> bytes:
 
 
 def sse_events(stream: bytes) -> Iterator[str]:
-    """Yield the data of each server-sent event; comments, event names and events without data are skipped.
+    """Yield the data from each server-sent event; comments, event names and events without data are skipped.
 
-    The last event need not end with a blank line, because recordings may be cut there.
+    The last event need not end with a blank line, because recordings may be truncated.
     """
     lines: list[str] = []
     for line in [*stream.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
@@ -47,13 +47,13 @@ def sse_events(stream: bytes) -> Iterator[str]:
 
 
 MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""Exceptions that `read_reply` raises for a body that is not a reply, besides `InvalidFormat` for a tool call.
+"""Exceptions that `read_reply` raises for a body that is not a reply, in addition to `InvalidFormat` for a tool call.
 
 Like STATEK's clients, `read_reply` raises `RuntimeError` for a response without content.
 """
 
 Split = Callable[[str], Sequence[str]]
-"""Splits a string into the pieces sent in a stream, which join to the same string."""
+"""Splits a string into the pieces to send in a stream; when joined, they equal the string."""
 
 
 def pieces_of(text: str | None, split: Split) -> Sequence[str]:
@@ -67,7 +67,7 @@ SIGNATURE: Final = "c2NyaXB0ZWQ="
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A web page that an answer cites for `span`, a part of its text; an empty span means the whole text.
+    """A web page that an answer cites for `span`, a part of the text; an empty span means the whole text.
 
     `quote` is the text quoted from the page.
     """
@@ -85,7 +85,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ScoredToken:
-    """A token in an answer, with its log probability; `others` are alternative tokens with theirs."""
+    """A token in an answer, with its log probability; `others` are alternative tokens with their log probabilities."""
 
     text: str
     logprob: float
@@ -93,7 +93,7 @@ class ScoredToken:
 
     @property
     def ranked(self) -> list[tuple[str, float]]:
-        """The token and its alternatives, most likely first; empty if there are no alternatives."""
+        """The token and the alternatives, most likely first; empty if there are no alternatives."""
         return (
             sorted([(self.text, self.logprob), *self.others], key=lambda one: -one[1]) if self.others else []
         )
@@ -120,7 +120,7 @@ class ReportedUsage:
     """The usage that a provider reports: tokens, and the cost in the provider's own currency.
 
     `present` is False for a body without usage; the token counts are then 0, as in STATEK. A token count of None is
-    `null` in the body. STATEK raises a `TypeError` when adding such a count to a total, after counting the bytes.
+    sent as `null`. STATEK raises a `TypeError` when it adds such a count to a total, after counting the bytes.
     """
 
     prompt: int | None = 0
@@ -131,7 +131,7 @@ class ReportedUsage:
 
 
 NO_USAGE: Final = ReportedUsage(present=False)
-"""The usage when a reply's body has none."""
+"""The usage for a reply whose body contains no usage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +162,11 @@ class WireReply:
     """A server's response, independent of the format.
 
     `id` is unique per reply, without the format's prefix; `created` is in Unix seconds. `stop` defaults to `tool_calls`
-    or `stop`. With `NO_USAGE`, the body has no usage; with None, its usage is `null`. `stop_sequence` is the requested
-    sequence at which the reply was cut. `echo` holds the request fields that the `responses` format repeats. `thinks`
-    adds signed thoughts, like those from Anthropic's thinking models and from Gemini 3 and later; `thinking` is their
-    visible text. `refuses` marks the text as a refusal. `citations` and `tokens` describe the text as it was before any
-    cut.
+    or `stop`. With `NO_USAGE`, the body contains no usage; with None, the usage is `null`. `stop_sequence` is the
+    requested sequence at which the reply was cut off. `echo` contains the request fields that the `responses` format
+    repeats. `thinks` adds signed thoughts, like those from Anthropic's thinking models and from Gemini 3 and later;
+    `thinking` is their visible text. `refuses` marks the text as a refusal. `citations` and `tokens` describe the text
+    before it was cut off, if it was.
     """
 
     id: str
@@ -202,7 +202,7 @@ class WireReply:
         return found
 
     def pieces(self, split: Split) -> Iterator[tuple[str, ScoredToken | None]]:
-        """Yield the pieces in which a stream sends the text: each scored token, then the rest as cut by `split`."""
+        """Yield the pieces in which a stream sends the text: each scored token, then the rest as divided by `split`."""
         scored = self.scored
         yield from ((token.text, token) for token in scored)
         rest = (self.text or "")[sum(len(token.text) for token in scored) :]
@@ -236,10 +236,10 @@ def reported_cost(cost: JSON) -> float | None:
 def reported_usage(
     usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
 ) -> ReportedUsage:
-    """Return the usage reported in a body's `usage` member.
+    """Return the usage reported under a body's `usage` key.
 
-    `prompt`, `completion` and `cached` are names of its members; `details` is the name of the inner object that
-    contains `cached`.
+    `prompt`, `completion` and `cached` are the keys to read; `details` is the key of the inner object that contains
+    `cached`.
     """
     cost = usage.get("cost")
     inner = usage if details is None else usage.get(details) or {}
@@ -259,7 +259,7 @@ def usage_member(
     total: str | None = None,
     details: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return usage as a body's `name` member: the `counts`, their sum as `total`, `details`, and the cost.
+    """Return usage under the key `name`: the `counts`, their sum as `total`, `details`, and the cost.
 
     The dict is empty for a reply without usage.
     """
@@ -291,7 +291,7 @@ class _Function(TypedDict, total=False):
 
 
 class WrittenCall(TypedDict, total=False):
-    """The shape of a tool call in a body, before validation."""
+    """The structure of a tool call in a body, before validation."""
 
     id: JSON
     type: JSON

@@ -1,7 +1,7 @@
-"""A request's contents, in one shape for all formats.
+"""The content of a request, in a common form for all formats.
 
-Messages are in OpenAI's shape. An assistant message can also have the key `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` with
-the provider's own blocks, such as signed thoughts, which must be sent back unchanged. These blocks then replace
+Messages use the OpenAI format. An assistant message can also contain the key `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` with
+the provider's own blocks, such as signed thoughts, which must be sent back unchanged. In that case, the blocks replace
 `content` and `tool_calls`.
 """
 
@@ -26,7 +26,7 @@ _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 
 
 class RequestContent(Protocol):
-    """The contents from which a format builds a request body; implemented by `ChatRequest` and `WireRequest`.
+    """The data that a format needs to build a request body; implemented by `ChatRequest` and `WireRequest`.
 
     An initial message with the role `system` is the system prompt. Formats that do not allow later system messages omit
     them, as STATEK does.
@@ -34,28 +34,28 @@ class RequestContent(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name at the provider."""
+        """The model name that the provider uses."""
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation in OpenAI's shape."""
+        """The conversation in the OpenAI format."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """The offered tools in OpenAI's shape."""
+        """The offered tools in the OpenAI format."""
 
     @property
     def temperature(self) -> float | None:
-        """The sampling temperature, None if not set."""
+        """The sampling temperature, or None if it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """A request's requirements for any reply.
+    """The requirements that a request sets for any reply.
 
-    A reply ends before any of the `stop` sequences and after `max_tokens` tokens. With `json_object`, its text must be
-    a JSON object. `calls` says whether it may, must or must not call tools, and `call_names` which ones (empty: all).
-    With `one_call`, it may contain only one call.
+    A reply ends before any of the `stop` sequences and after at most `max_tokens` tokens. With `json_object`, the text
+    must be a JSON object. `calls` is whether the reply may, must or must not call tools, and `call_names` lists the
+    tools that it may call (empty: all). With `one_call`, the reply may contain only one call.
     """
 
     stop: tuple[str, ...] = ()
@@ -76,9 +76,9 @@ class WireRequest:
 
     `stream_usage`: the client requests usage at the end of the stream. `refused`: unsupported or unknown parameters,
     and parameters with invalid values. `echo`: the fields that a response in the `responses` format repeats.
-    `previous`: the id of the response that such a request continues. `thinks`: the model signs its thoughts, and the
-    client must send them back with the calls that follow. `shows_thinking` and `logprobs` are True if the request asks
-    for visible thinking or log probabilities, otherwise the name of the parameter that would.
+    `previous`: the id of the response that a request in this format continues. `thinks`: the model signs its thoughts,
+    and the client must send them back with the calls that follow. `shows_thinking` and `logprobs` are True if the
+    request asks for visible thinking or log probabilities, or else the name of the parameter that would do so.
     """
 
     model: str
@@ -97,7 +97,7 @@ class WireRequest:
 
     @property
     def max_tokens(self) -> int | None:
-        """The maximum number of tokens in the reply; None for no limit."""
+        """The maximum number of tokens in the reply, or None for no limit."""
         return self.demands.max_tokens
 
     @property
@@ -111,7 +111,7 @@ class ClientOptions:
     """Request settings other than the conversation.
 
     `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks text for Anthropic's cache; other formats ignore it.
-    `max_tokens` limits the answer, in tokens; STATEK itself limits only Anthropic's.
+    `max_tokens` limits the answer; STATEK itself sets a limit only for Anthropic.
     """
 
     prompt_caching: bool = False
@@ -123,14 +123,14 @@ PLAIN: Final = ClientOptions()
 
 
 def split_prompt(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Return the system prompt (empty without one) and all messages that are not system messages."""
+    """Return the system prompt (empty if there is none) and all messages that are not system messages."""
     prompt = messages[0].get("content") if messages and messages[0].get("role") == "system" else ""
     rest = [message for message in messages if message.get("role") != "system"]
     return (prompt if isinstance(prompt, str) else ""), rest
 
 
 def text_in(content: JSON) -> str:
-    """Return a message's content if it is a string, else its text parts joined by newlines, without images."""
+    """Return a message's content if it is a string, or else its text parts joined by newlines."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -142,7 +142,7 @@ def text_in(content: JSON) -> str:
 def text_of(content: JSON, *, where: str) -> JSON:
     """Return a message's content: a string, None, or text parts joined by newlines.
 
-    A list with parts other than text is returned as a list. Raises `BadRequest` for any other content.
+    A list that contains parts other than text is returned as a list. Raises `BadRequest` for any other content.
     """
     if content is None or isinstance(content, str):
         return content
@@ -171,12 +171,12 @@ def body_object(body: JSON) -> dict[str, JSON]:
 
 
 def openai_call(call_id: JSON, name: JSON, arguments: JSON) -> dict[str, JSON]:
-    """Return a tool call in OpenAI's shape."""
+    """Return a tool call in the OpenAI format."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def openai_tool(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
-    """Return a tool in OpenAI's shape."""
+    """Return a tool in the OpenAI format."""
     function: dict[str, JSON] = {"name": name, "description": description, "parameters": parameters}
     return {"type": "function", "function": function}
 
@@ -187,7 +187,7 @@ def user_messages(
     *,
     where: str,
 ) -> Iterator[Message]:
-    """Yield a user turn's messages in OpenAI's shape.
+    """Yield a user turn's messages in the OpenAI format.
 
     A part for which `result_of` returns a message is a tool result; the parts between results form user messages.
     """
@@ -206,7 +206,7 @@ def user_messages(
 
 
 def function_of(holder: JSON) -> dict[str, JSON]:
-    """Return a tool's or call's function, in OpenAI's shape."""
+    """Return the function of a tool or a call, in the OpenAI format."""
     assert isinstance(holder, dict), "messages are in OpenAI's shape"
     function = holder["function"]
     assert isinstance(function, dict), "messages and tools are in OpenAI's shape"
@@ -214,7 +214,7 @@ def function_of(holder: JSON) -> dict[str, JSON]:
 
 
 def calls_of(message: Message) -> Iterator[tuple[JSON, JSON, JSON]]:
-    """Yield the id, the function name and the arguments of each tool call in a message in OpenAI's shape."""
+    """Yield the id, the function name and the arguments of each tool call in a message in the OpenAI format."""
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
@@ -235,7 +235,7 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
 
 
 def limit_of(number: float | None, *, where: str) -> int | None:
-    """Return a requested maximum as an integer; raises `BadRequest` unless it is a whole number above 0, or None."""
+    """Return a requested maximum as an integer; raises `BadRequest` unless it is None or a whole number above 0."""
     if number is not None and number % 1:
         raise BadRequest(f"{where}: expected a whole number, got {number!r}", parameter=where)
     if number is not None and number < 1:

@@ -1,7 +1,7 @@
 """OpenAI's Responses API as a `WireFormat`.
 
-The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is a
-client, used to read recordings; STATEK does not use this API.
+The first half implements the provider, which parses requests and writes responses, streamed or not. The second half
+implements a client, used to read recordings; STATEK does not use this API.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield a response's events; the last one has the complete response and the usage."""
+    """Yield a response's events; the last event contains the complete response and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
         yield sse_event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
@@ -180,7 +180,7 @@ _ECHOED: Final[Mapping[str, JSON]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Request fields that a response repeats, with their default values."""
+"""Request fields that a response repeats, and their default values."""
 
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
@@ -188,7 +188,7 @@ _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Parse a request body; raises `BadRequest` if it is invalid.
 
-    The instructions become a system message, and consecutive items of the model become one assistant message.
+    The instructions become a system message, and consecutive items from the model become one assistant message.
     """
     body = body_object(body)
     counting = url.endswith("/input_tokens")
@@ -280,7 +280,7 @@ def _call(item: Mapping[str, JSON], where: str) -> JSON:
 
 
 def _other_message(item: Mapping[str, JSON], where: str) -> Message:
-    """Return the message for an item that is not from the model: a user or system message, or a tool result."""
+    """Return the message for an item that does not come from the model: a user or system message, or a tool result."""
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "function_call_output":
         output = text_of(item.get("output"), where=f"{where}.output")
@@ -303,7 +303,7 @@ def _other_message(item: Mapping[str, JSON], where: str) -> Message:
 
 
 def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a function tool in the Chat Completions shape; other tools are unchanged."""
+    """Return a function tool in the Chat Completions format; other tools are returned unchanged."""
     if tool.get("type") != "function":
         return dict(tool)
     return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
@@ -317,7 +317,7 @@ def reply_body(reply: WireReply) -> bytes:
 def response(
     reply: WireReply, items: list[JSON], state: str, *, usage: bool, at_end: bool = True
 ) -> dict[str, JSON]:
-    """Return the `response` object, sent whole or in a stream's first and last events."""
+    """Return the `response` object, sent by itself or in a stream's first and last events."""
     reason = _INCOMPLETE.get(reply.reason) if at_end else None
     return {
         "id": f"resp_{reply.id}",
@@ -406,7 +406,7 @@ def url_citations(reply: WireReply) -> list[JSON]:
 
 
 def call_item(reply: WireReply, number: int, arguments: str | None = None, state: str = "completed") -> JSON:
-    """Return the item for call `number`, from 0; `arguments` replaces the arguments while they are streamed."""
+    """Return the item for the call with this zero-based number; while streaming, `arguments` replaces its arguments."""
     call: WireToolCall = reply.calls[number]
     return {
         "id": f"fc_{reply.id}_{number + 1}",

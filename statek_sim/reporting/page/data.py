@@ -1,4 +1,4 @@
-r"""Builds a report's HTML page: an index of all runs and the details of as many runs as fit, as JSON in the HTML.
+r"""Builds a report's HTML page, with an index of all runs and the details of as many runs as fit, as embedded JSON.
 
 Non-ASCII characters, `<`, `>` and `&` are written as `\uXXXX`, so no text can end its element or begin a comment, and
 the file contains no lone surrogates and no invisible or direction-changing characters. The data is not compressed, so
@@ -217,13 +217,13 @@ def _tokens(usage: UsageRecord) -> dict[str, JSON]:
 
 
 CRASH_ROOM: Final = 8_000_000
-"""The maximum number of characters of crash texts on a page; passing cells lose their texts first."""
+"""The maximum number of characters of crash descriptions on a page; those for passing cells are dropped first."""
 
 GOOD: Final = frozenset({"same", "asks"})
 
 
 def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[str, JSON]:
-    """Return a crash exploration for the page; equal texts are stored once, failing cells' texts first.
+    """Return a crash exploration for the page. Equal strings are stored once, those for failing cells first.
 
     A cell is `[event, silent, what, job, came, text]`; `text` is an index into `texts`, or -1 if it did not fit.
     """
@@ -239,7 +239,7 @@ def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[st
 
 
 def _texts(exploration: Exploration, room: int) -> dict[str, int]:
-    """Return the texts that fit, with their indexes."""
+    """Return the strings that fit, with their indexes."""
     cells = [cell for scenario in exploration.scenarios for cell in scenario.cells]
     found: dict[str, int] = {}
     for cell in sorted(cells, key=lambda cell: cell.came in GOOD):
@@ -282,7 +282,7 @@ _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def joined_modules(entry: str, read: Callable[[str], str]) -> str:
-    """Return the module `entry` and all its imports as one script; `read` returns a module's text for a path.
+    """Return the module `entry` and all its imports as a single script; `read` returns a module's text, given its path.
 
     Each module becomes a function, in import order, because a single-file page has no URLs to import from. Only these
     import and export forms are supported, each on its own line:

@@ -1,4 +1,4 @@
-"""A run's details for the page: jobs with their usage, a timeline and the transcript."""
+"""The details of a run for the page: jobs with their usage, a timeline and the transcript."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from statek_sim.world.queue import ItemStatus
 
 @dataclass(slots=True)
 class Curve:
-    """One job's calls in order, and the token limit after each call; None if there is no limit."""
+    """A job's calls, in order, and the token limit after each call (None if there is no limit)."""
 
     calls: list[dict[str, JSON]] = field(default_factory=list)
     limit_line: list[int | None] = field(default_factory=list)
@@ -79,7 +79,7 @@ def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows a job's events, tracking its usage totals and what its token limit depends on."""
+    """Follows a job's events, tracking the usage totals and everything on which the token limit depends."""
 
     harness: LLM_Harness
     grants: bool
@@ -116,7 +116,7 @@ class _Reader:
         self.curve.limit_line.append(self._limit())
 
     def raise_difficulty(self, tokens: int) -> None:
-        """Extend the limit for a higher difficulty, starting with the check after the step that raised it."""
+        """Extend the limit for a higher difficulty, starting with the check after the step that set it."""
         if self.grants:
             self.granted += tokens
             if self.curve.limit_line:
@@ -183,7 +183,7 @@ def details_of(
 ) -> dict[str, JSON]:
     """Return a run's details as defined by the page's schema; `failure` is the report's description of a failed run.
 
-    `tokenizers` are the tokenizers that measured the run. Very long texts are cut, with a note.
+    `tokenizers` are the tokenizers that measured the run. Very long strings are truncated, with a note.
     """
     scenario, record = result.scenario, result.record
     texts = Excerpts()
@@ -208,7 +208,7 @@ def details_of(
 
 
 def transcript_json(trace: Sequence[Event], texts: Excerpts) -> list[dict[str, JSON]]:
-    """Return a run's messages, executed code and answers, in order; `texts` cuts long texts."""
+    """Return a run's messages, executed code and answers, in order; `texts` truncates long strings."""
     return [_entry(seq, line, trace, texts) for seq, line in numbered(trace)]
 
 
@@ -371,7 +371,7 @@ def held_item(change: str) -> bool | None:
 
 
 class _Open:
-    """Collects a run's spans and tracks which are open."""
+    """Collects a run's spans and tracks which spans are open."""
 
     def __init__(self) -> None:
         self.all: list[Span] = []
