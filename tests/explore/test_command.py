@@ -174,7 +174,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
         (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a string or None, got int"),
         (
             ("claim.yaml", "--json", "a", "--markdown", "./a"),
-            "--json and --markdown: both write a; expected different files",
+            "--json and --markdown: both write a; choose different files",
         ),
         (("nowhere.yaml",), "nowhere.yaml"),
     ],

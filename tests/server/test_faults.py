@@ -141,7 +141,7 @@ LIMIT = FaultRule(fault=HttpError(429), positions=(1,))
 
 def test_a_reply_is_no_rule() -> None:
     with pytest.raises(
-        BadInput, match=r"^faults contains a reply; put replies such as fault\(429\) in the script$"
+        BadInput, match=r"^faults contains a reply; replies such as fault\(429\) belong in the script$"
     ):
         FakeLLM([], faults=[fault(429)])  # type: ignore[list-item]
 

@@ -296,7 +296,7 @@ def test_what_a_live_worker_holds_is_named_and_what_a_zombie_held_is_resumed(
         code, out, _ = run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")
         os.waitpid(child, 0)
     assert out.splitlines()[0].split()[1] == "samples/a[docs]"
-    assert re.search(r"leased   samples/b\[docs\]\n +by worker another-machine for another \d\d s\n", out)
+    assert re.search(r"leased   samples/b\[docs\]\n +by worker another-machine, \d\d s left\n", out)
     assert (code, out.splitlines()[-1]) == (1, "1 resumed, 1 failed, 1 still leased")
 
 

@@ -242,7 +242,7 @@ def test_a_baseline_is_written_over_an_older_one_and_over_nothing(
         ),
         (
             (".", "--json", "local.json"),
-            "--json and --baseline: both write local.json; expected different files",
+            "--json and --baseline: both write local.json; choose different files",
         ),
     ],
 )
