@@ -205,7 +205,7 @@ def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
     write("evals/mine.yaml", GOOD)
     result = pytester.runpytest(*RUN)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["base.json: evals not found under --statek-evals: two; run all, *"])
+    result.stdout.fnmatch_lines(["base.json: evals not found under --statek-evals: two; run all evals *"])
     write("evals/mine.yaml", TWO)
     pytester.runpytest(*RUN, "-k", "one").assert_outcomes(passed=1, deselected=1)
 

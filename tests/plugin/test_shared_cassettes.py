@@ -194,8 +194,8 @@ def test_tests_whose_names_become_one_file_are_told_that_they_share_it(
     result.assert_outcomes(passed=2, warnings=1)
     result.stdout.fnmatch_lines(
         [
-            "*/test_it[[]a-b[]].yaml: tests whose names differ only in characters that file names cannot "
-            "have share it: *"
-            "test_it[[]a/b[]], *test_it[[]a:b[]]; @pytest.mark.statek_cassette(name=...) gives one of them*"
+            "*/test_it[[]a-b[]].yaml: shared by tests whose names differ only in characters that file names "
+            "cannot contain: *"
+            "test_it[[]a/b[]], *test_it[[]a:b[]]; use @pytest.mark.statek_cassette(name=...) to*"
         ]
     )

@@ -141,7 +141,7 @@ def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFix
         (["limits", "--card", "Llama-3-8B", "traffic"], "--card: remove PATH"),
         (["limits", "--card", "Llama-3-8"], "Did you mean 'Llama-3-8B'?"),
         (["limits", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
-        (["limits", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
+        (["limits", "--budget-tokens", "3", "traffic"], "no limit keeps any of the 2 scenarios"),
         (["limits", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a fraction from 0 to 1"),
         (["limits", "none"], "none: no such file or folder"),
         (["limits", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
