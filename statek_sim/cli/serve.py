@@ -31,7 +31,7 @@ _ATTENTION: Final = 0.1
 
 
 serve = typer.Typer(
-    help="Run a fake LLM server, or an MCP server with your tools, for testing clients.\n\nExample: statek-sim serve "
+    help="Run a fake LLM server, or an MCP server with your tools.\n\nExample: statek-sim serve "
     "llm script.yaml",
     no_args_is_help=True,
 )

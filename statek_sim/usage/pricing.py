@@ -105,7 +105,7 @@ def load_prices(folder: Path) -> PriceList:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
     if not prices:
-        why = problems[0] if problems else f"{files[0]}: contains no rows"
+        why = problems[0] if problems else f"{files[0]}: no rows"
         raise BadInput(f"{folder}: no prices in its files; {why}")
     return PriceList(tuple(prices), tuple(problems), folder)
 

@@ -71,7 +71,7 @@ def test_tests_that_are_there_still_run(
     assert ran("init") == 0
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")]
     assert notes == [
-        "note: with pytest.ini, pytest no longer reads pyproject.toml; move the pytest settings to pytest.ini"
+        "note: because of pytest.ini, pytest no longer reads pyproject.toml; move the pytest settings to pytest.ini"
     ]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

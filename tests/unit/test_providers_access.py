@@ -29,7 +29,7 @@ def test_the_key_is_not_in_the_text_of_an_access() -> None:
 def test_what_is_missing_is_named(environment: dict[str, str], missing: str) -> None:
     message = (
         rf"^cannot send a request to GROQ: set {missing}, just as you would for STATEK itself "
-        r"\(the URL includes the path of its chat endpoint\)$"
+        r"\(the URL must include the chat endpoint path\)$"
     )
     with pytest.raises(BadSetting, match=message):
         access_from(environment, "GROQ")
