@@ -306,8 +306,8 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="PRESET",
-        help="check this preset, as `statek-sim gate` does, with one item per rule and scenario: default, local, "
-        "interactive, batch, or a .env file; can be repeated. If test paths are given, their tests also run; "
+        help="check this preset (default, local, interactive, batch, or a .env file) as `statek-sim gate` does, "
+        "with one test item per rule and scenario; can be repeated. If test paths are given, their tests also run; "
         "otherwise, only gates, scenarios and evals run",
     )
 

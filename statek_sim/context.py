@@ -1,4 +1,4 @@
-"""Context: fits a long conversation into its model's context window (docs/context.md).
+"""Context: fits a long conversation into the model's context window (docs/context.md).
 
 `ContextSettings` contains the limits, and `compacted` applies them to messages. `wire_faults` returns the faults for
 which a provider would reject messages.

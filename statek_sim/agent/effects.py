@@ -120,7 +120,7 @@ class CallTools:
 
 @dataclass(frozen=True, slots=True)
 class LetTimePass:
-    """Let `seconds` pass. The answer is None."""
+    """Let `seconds` pass. The driver replies with None."""
 
     seconds: float
 
@@ -140,7 +140,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """An open question to a person. `token` is unique across all runs; `tool` is the name of the called tool."""
+    """An open question to a person. `token` is unique across all runs; `tool` is the name of the tool called."""
 
     token: str
     job: str
@@ -214,7 +214,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Save a run's state durably before anything else happens. The answer is None.
+    """Save a run's state durably before anything else happens. The driver replies with None.
 
     `snapshot` returns the run's current state; a driver may call it only before continuing the run.
     """

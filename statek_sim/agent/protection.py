@@ -403,7 +403,7 @@ class TooManySteps:
 
     @property
     def message(self) -> str:
-        """The message for the end of the run, from the harness document."""
+        """The message shown at the end of the run, taken from the harness document."""
         return f"Task exceeded max iterations ({self.most})"
 
 

@@ -63,7 +63,7 @@ def _refuse_cycles(steps: Sequence[Step]) -> None:
     while open_:
         ready = [tool for tool, before in open_.items() if not before & open_.keys()]
         if not ready:
-            raise BadInput(f"steps {', '.join(sorted(open_))}: these steps wait for each other")
+            raise BadInput(f"steps {', '.join(sorted(open_))}: these steps depend on each other")
         for tool in ready:
             del open_[tool]
 

@@ -48,7 +48,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The recommended `limit`, with which a fraction `keep` of the scenarios stays within `budget` tokens.
+    """The recommended `limit`: the fraction `keep` of the scenarios then stays within `budget` tokens.
 
     `basis` is the token count that the budget applies to. `over` are the scenarios that still exceed the budget, and
     `unknown` are the scenarios whose provider did not report every call.
@@ -71,7 +71,7 @@ def calibrate(
     basis: UsageBasis = UsageBasis.MEASURED,
     keep: float = 1.0,
 ) -> Calibration:
-    """Return the limit with which a fraction `keep` of these scenarios stays within `budget` tokens.
+    """Return the limit that keeps the fraction `keep` of these scenarios within `budget` tokens.
 
     Raises `BadInput` if no scenario has such a limit, for example because the provider reported no tokens.
     """

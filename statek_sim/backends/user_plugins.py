@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a kind of plugin must return.
+    """Describes what plugins of one kind must return.
 
     `fits` checks a result, and also receives the call's arguments. If `yields` contains types, a plugin may
     be a generator that yields values of these types. With `awaits`, it may be a coroutine function.

@@ -47,7 +47,7 @@ class Graph:
         return self._storable.why_not(value)
 
     def rows(self, root: Mapping[str, object]) -> Rows:
-        """Return the rows of everything reachable from `root`."""
+        """Return the rows of all objects reachable from `root`."""
         return self._writing.rows(root)
 
     def _name(self, value: Any) -> str:

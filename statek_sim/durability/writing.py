@@ -174,7 +174,7 @@ class Writing:
         """Whether an unstorable value was found inside an object; no variable may refer to such an object."""
 
     def rows(self, root: Mapping[str, object]) -> Rows:
-        """Return the rows of everything reachable from `root`."""
+        """Return the rows of all objects reachable from `root`."""
         self._doubtful = self._thorough = False
         found = self._walked(root)
         if self._doubtful:

@@ -34,7 +34,7 @@ class Pending(Generic[R_co]):
 class Executor(Protocol):
     """Runs tasks in this process, in other local processes, or on other machines; use it in a `with` block.
 
-    Results and their order are the same with any executor. If a worker dies, its task is repeated. If a
+    Results and their order are the same with any executor. If a worker dies, its task is retried. If a
     worker dies again on that task, the task's result is `Killed`. All other tasks are completed.
     """
 
@@ -85,7 +85,7 @@ def _call(function: Callable[..., R], *arguments: Any) -> R:
 class ProcessExecutor(Executor):
     """Runs tasks in `workers` processes; None means one for each core that this process may use.
 
-    A process that dies is replaced, and its task is repeated. A task that kills two processes has the result
+    A process that dies is replaced, and its task is retried. A task that kills two processes has the result
     `Killed`.
     """
 

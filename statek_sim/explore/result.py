@@ -141,7 +141,7 @@ class Explored:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The results for all scenarios; `stopped` is whether the exploration was interrupted."""
+    """The results for all scenarios; `stopped` is True if the exploration was interrupted."""
 
     scenarios: tuple[Explored, ...]
     stopped: bool = False

@@ -8,7 +8,7 @@
     select = {tiers = ["easy"]}
     right_percent = 90
 
-A rule that matches no run is an error, because it could not fail.
+A rule that matches no run is an error, because it would always pass.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: s
             )
         judged = len(selected(rule, experiment.suite))
         if not judged:
-            problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
+            problems.append(
+                f"{place}: matches none of the {len(experiment.suite)} evals, so it would always pass"
+            )
         elif rule.right_surely_percent is not None and judged < LEAST_CLUSTERS:
             problems.append(
                 f"{place}: right_surely_percent needs {LEAST_CLUSTERS} or more evals, "

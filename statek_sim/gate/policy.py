@@ -1,6 +1,6 @@
 """Policies: a team's rules for its presets, the scenarios that each rule applies to, and policy files.
 
-A rule that selects no scenario is an error, because it could not fail.
+A rule that matches no scenario is an error, because it would always pass.
 """
 
 from __future__ import annotations
@@ -154,11 +154,13 @@ def selected(
         raise BadPolicy("\n".join(f"{place}: {problem}" for problem in problems))
     found = tuple(scenario for scenario in scenarios if _fits(rule.select, scenario))
     if not found and (elsewhere := [scenario for scenario in left_out if _fits(rule.select, scenario)]):
-        raise BadPolicy(f"{place}: selects none of {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}")
+        raise BadPolicy(
+            f"{place}: matches none of the {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}"
+        )
     if not found:
         raise BadPolicy(
-            f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select or pass other "
-            "scenarios"
+            f"{place}: matches none of the {len(scenarios)} scenarios, so it would always pass; "
+            "change select or pass other scenarios"
         )
     for scenario in found:
         _require_goes_bad(rule, scenario)

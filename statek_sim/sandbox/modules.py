@@ -108,7 +108,10 @@ _NAMES: Final[Mapping[str, Export]] = {
 
 
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
-    """Return all importable modules, keyed by name. The modules' functions read `clock` and charge `budget`."""
+    """Return all importable modules, keyed by name.
+
+    The modules' functions read `clock` and count their cost against `budget`.
+    """
     replaced = _replacements(clock, budget)
     modules = {}
     for module, names in EXPORTED_NAMES.items():

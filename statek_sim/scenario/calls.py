@@ -60,7 +60,7 @@ def conditions_in(value: JSON) -> Any:
         return {key: conditions_in(item) for key, item in value.items()}
     operand = value[kind]
     if len(value) != 1:
-        raise BadInput(f"{dict(value)!r}: a condition is a mapping with one key, {kind!r}")
+        raise BadInput(f"{dict(value)!r}: a condition must be a mapping with one key: {kind!r}")
     if kind not in _CONDITIONS:
         hint = suggestion(str(kind), _CONDITIONS) or f" Known: {', '.join(_CONDITIONS)}"
         raise BadInput(f"{dict(value)!r} is not a condition.{hint}".removesuffix("."))

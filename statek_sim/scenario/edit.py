@@ -47,7 +47,7 @@ def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
     """Return `text` with each value set at its key path; missing mappings along the way are added.
 
     Raises `CannotEdit` if a key path leads through a value that is neither a mapping nor a list, or if the new text
-    would not parse to exactly these changes.
+    would not parse to the original data with exactly these changes.
     """
     root = _read(text)
     old = node_value(root)

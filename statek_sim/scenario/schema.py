@@ -167,7 +167,7 @@ class JobText(Part):
 
 
 class Shared(Part):
-    """Keys of both `defaults` and a scenario."""
+    """Keys that are allowed in both `defaults` and scenarios."""
 
     engine: Engine = key(
         "statek", "The engine that runs the scenario: STATEK jobs, or the tool-calling agent."

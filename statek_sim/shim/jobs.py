@@ -217,7 +217,7 @@ class AppJob(Job):
         super().add_error_handler(error_handler, context)
 
     def bind_critical_error_context(self, context: object) -> None:
-        """Register the agent's `critical_error_handler` for `context`, in place of that for the previous input."""
+        """Register the agent's `critical_error_handler` for `context`, replacing the handler for the previous input."""
         self.error_handlers.bind_latest_input(self.agent.get_adapter("critical_error_handler"), context)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:

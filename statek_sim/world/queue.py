@@ -82,7 +82,7 @@ class StoredObject:
 
 
 class QueueOwner:
-    """A worker's identity: the owner of a claim. Values that agent code writes to it are visible to everybody."""
+    """A worker's identity: the owner of a claim. Values that agent code writes to it are visible to all users."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id

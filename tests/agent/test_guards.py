@@ -662,7 +662,10 @@ def test_every_guard_of_data_is_made_by_its_name() -> None:
             {"guard": "length", "most": 4, "fails": "ajar"},
             "expected `fails` to be closed or open, got 'ajar'",
         ),
-        ({"guard": "length", "most": 4, "action": "ask"}, "action `ask` requires the point `call`"),
+        (
+            {"guard": "length", "most": 4, "action": "ask"},
+            "the `ask` action is allowed only at the `call` point",
+        ),
         ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles': allowed['pay'] is"),
         ({"guard": "injection", "among": []}, "guard 'injection' has no setting 'among'"),
         ({"guard": "judge", "by": "gpt-4o"}, "guard 'judge' needs a prompt"),

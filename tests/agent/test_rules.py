@@ -114,7 +114,7 @@ def test_a_model_that_calls_what_it_is_told_to_always_gets_through(plan: StepPla
 
 
 def test_a_plan_that_can_never_be_done_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^steps a, b: these steps wait for each other$"):
+    with pytest.raises(BadInput, match=r"^steps a, b: these steps depend on each other$"):
         StepPlan(steps=(Step(tool="a", after=("b",)), Step(tool="b", after=("a",))))
     with pytest.raises(BadInput, match=r"^step 'a': a step cannot come after itself$"):
         StepPlan(steps=(Step(tool="a", after=("a",)),))

@@ -94,7 +94,7 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
         ('name = "a"\nright_percent = 1', "arm 'full' is not run; expected one of bare, or --arms"),
         (
             'name = "a"\narm = "bare"\nselect = {tiers = ["hrad"]}\nright_percent = 1',
-            "selects none of 6 evals, so it could not fail",
+            "matches none of the 6 evals, so it would always pass",
         ),
         (
             'name = "a"\narm = "bare"\nselect = {evals = ["weather-now"]}\nright_surely_percent = 1',

@@ -286,7 +286,7 @@ def test_a_policy_and_a_baseline_are_held_together(pytester: pytest.Pytester) ->
         (
             ("a", "bare", 'right_percent = 1\nselect = {evals = ["gone"]}'),
             (),
-            "rules.toml:2: rule 'a': selects none of 2 evals, so it could not fail",
+            "rules.toml:2: rule 'a': matches none of the 2 evals, so it would always pass",
         ),
     ],
 )

@@ -289,7 +289,7 @@ def test_a_claim_that_leaks_fails(tmp_path: Path) -> None:
 def test_a_rule_that_judges_nothing_is_refused(tmp_path: Path) -> None:
     none = POLICY.replace('tags = ["healthy"]', 'tags = ["healthy"], without_tags = ["healthy"]')
     with pytest.raises(
-        BadPolicy, match=r"policy.toml:1: rule 'work finishes': selects none of 4 scenarios, so it could"
+        BadPolicy, match=r"policy.toml:1: rule 'work finishes': matches none of the 4 scenarios, so it would"
     ):
         result(tmp_path, ROOMY, none)
 
@@ -322,7 +322,7 @@ def test_names_that_nothing_has_are_refused(tmp_path: Path, select: str, problem
         ('scenarios = ["useful", "short"]', "selects 'short': sample/short does not list"),
         (
             'tags = ["healthy", "runaway"], without_tags = ["healthy"]',
-            "selects none of 2 scenarios: sample/loop does not list",
+            "matches none of the 2 scenarios: sample/loop does not list",
         ),
         ('tags = ["healthy", "late"]', "selects the tag 'late': sample/short and 1 more do not list"),
     ],

@@ -130,7 +130,7 @@ def test_a_word_that_cannot_be_checked_is_refused_with_its_place(
         ({"$range": [3, 1]}, "$range: expected [low, high], got [3, 1]"),
         ({"$subset": 3}, "$subset: expected a mapping, got 3"),
         ({"$regex": "("}, "$regex: expected a regular expression (missing ), unterminated subpattern at position 0), got '('"),  # noqa: E501
-        ([{"$any": True, "x": 1}], "{'$any': True, 'x': 1}: a condition is a mapping with one key, '$any'"),
+        ([{"$any": True, "x": 1}], "{'$any': True, 'x': 1}: a condition must be a mapping with one key: '$any'"),
     ],
 )  # fmt: skip
 def test_a_wrong_condition_is_refused(value: JSON, message: str) -> None:

@@ -39,8 +39,8 @@ class Docker:
     """Runs each program in a new container from `image`, which must exist locally, because images are never pulled.
 
     `address` is the daemon's address, such as `unix:///var/run/docker.sock`; if None, it is read from the environment.
-    A daemon older than version `oldest` raises `ContainerFailed`, because before version 25 Docker's own seccomp filter
-    allows `io_uring`.
+    Raises `ContainerFailed` if the daemon is older than version `oldest`: before version 25, Docker's default seccomp
+    profile allowed `io_uring`.
     """
 
     name = "docker"

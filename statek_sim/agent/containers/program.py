@@ -208,7 +208,7 @@ def _made_by_nobody(folder: Path) -> bool:
 
 
 def linked_elsewhere(folder: Path) -> Path | None:
-    """Return a file in a folder that has a hard link outside it, or None if there is none."""
+    """Return a file in the folder that is also hard-linked from outside the folder, or None."""
     names: Counter[tuple[int, int]] = Counter()
     files: dict[tuple[int, int], tuple[int, str]] = {}
     for entry in _files(folder):

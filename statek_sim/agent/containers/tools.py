@@ -40,8 +40,8 @@ def shell_tool(
 ) -> Tool:
     """Return a tool that runs each shell command in a new container.
 
-    The result is the command's output, and how the command ended unless its exit code is 0. A call may take slightly
-    longer than `limits.seconds`.
+    The result is the command's output, followed by the exit status if it is not 0. A call may take slightly longer
+    than `limits.seconds`.
     """
 
     def program(command: str) -> Program:
@@ -96,7 +96,7 @@ class Answer:
 
 
 class ScriptedContainer:
-    """A container for tests that returns scripted answers in order; `programs` lists the programs that were run."""
+    """A fake container for tests: it returns scripted results in order. `programs` lists the programs that were run."""
 
     name = "scripted"
 

@@ -89,7 +89,8 @@ class Guard:
             )
         if self.action == "ask" and self.points != {GuardPoint.CALL}:
             raise BadInput(
-                f"guard {self.name!r}: action `ask` requires the point `call`: a person can only be asked about calls"
+                f"guard {self.name!r}: the `ask` action is allowed only at the `call` point, "
+                "where a person can be asked"
             )
         if self.fails not in ("closed", "open"):
             raise BadInput(f"guard {self.name!r}: expected `fails` to be closed or open, got {self.fails!r}")

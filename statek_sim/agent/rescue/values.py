@@ -53,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call by the model. `stages` lists the name of its format, then the repairs."""
+    """A call by the model. `stages` contains the name of its format, followed by the names of the repairs."""
 
     name: str
     arguments: Mapping[str, JSON]

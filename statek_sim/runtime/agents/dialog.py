@@ -262,7 +262,7 @@ class LoggedJob(Protocol):
         """The job's agent."""
 
     def system_prompt(self) -> str:
-        """Return the agent's prompt, filled with the job's parameters."""
+        """Return the agent's prompt, filled in with the job's parameters."""
 
     @property
     def console_pos(self) -> int:
