@@ -40,7 +40,7 @@ _RULES_OF: Final = {
     "Waiting for futures": ("waiting_job_is_dormant", "warmup_wait_pass_seconds"),
     "Subtask notifications and results": (
         *("plain_notifications", "notifications_before_request"),
-        "notification_takes_console_position",
+        *("notification_takes_console_position", "subtasks_get_context"),
     ),
     "Error handlers": ("latest_input_is_bound",),
     "Parallel jobs": ("prints_stay_apart",),

@@ -370,7 +370,7 @@ def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
     write_baseline([])
     result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: statek: base.json: no arms; rewrite it*"])
+    result.stderr.fnmatch_lines(["ERROR: statek: base.json: the baseline contains no arms; rewrite it*"])
 
 
 # -- beside scenarios -------------------------------------------------------------------------------------------

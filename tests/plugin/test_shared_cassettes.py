@@ -85,7 +85,7 @@ def test_workers_play_what_one_process_recorded_and_refuse_to_record(
     refused = pytester.runpytest("-n", "2", "--statek-record=new_episodes")
     refused.assert_outcomes(errors=2)
     refused.stdout.fnmatch_lines(
-        ["*2 tests share cassettes/test_geo/shared.yaml, and pytest-xdist workers*process: -n0*"]
+        ["*2 tests share cassettes/test_geo/shared.yaml, and pytest-xdist workers*process (-n0)*"]
     )
     assert (path.exists(), live.requests) == (False, [])
     pytester.runpytest("-n0", "--statek-record=new_episodes").assert_outcomes(passed=2)

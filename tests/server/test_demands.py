@@ -311,7 +311,7 @@ def test_a_value_that_no_provider_takes_is_refused_by_name(target: str, name: st
 GEMINI_PART: Any = {"text": "hi"}
 MISSHAPEN: list[tuple[str, Any, str]] = [
     (OPENAI, openai(tool_choice={"a": []}), "tool_choice: expected"),
-    (OPENAI, openai(stream_options={"include_usage": True}), "stream_options: only allowed when stream"),
+    (OPENAI, openai(stream_options={"include_usage": True}), "stream_options: allowed only if stream"),
     (OPENAI, openai(tools=[{"type": []}]), "tools[0].type: expected a string, got '[]'"),
     (OPENAI, openai(tools=[{}]), "tools[0].type: expected a string, got nothing"),
     (OPENAI, openai([{}]), "messages[0].content[0].type: expected a string, got nothing"),

@@ -16,14 +16,14 @@ from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime, run_one
 
 
 @pytest.mark.parametrize(
-    ("function", "name"),
+    ("function", "message"),
     [
-        (toolbox.get_pending_notifications, "get_pending_notifications"),
-        (toolbox.panic, r"panic\(\)"),
+        (toolbox.get_pending_notifications, "get_pending_notifications requires a current job"),
+        (toolbox.panic, r"panic\(\) requires a current Statek job context"),
     ],
 )
-def test_tools_about_the_current_job_need_one(function: Callable[..., Any], name: str) -> None:
-    with pytest.raises(RuntimeError, match=rf"^{name} requires a current job$"):
+def test_tools_about_the_current_job_need_one(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^{message}$"):
         function()
 
 
