@@ -85,7 +85,8 @@ def test_another_profile_than_the_installed_ones_is_refused(pytester: pytest.Pyt
         "--statek-scenarios=scenarios", "--statek-backend=installed", "--statek-profile=docs"
     )
     assert result.stderr.str().strip() == (
-        "ERROR: statek: --statek-profile=docs: remove this option; statek 1.4.2 (profile 1.4) always uses its own profile"
+        "ERROR: statek: --statek-profile=docs: remove this option; "
+        "statek 1.4.2 (profile 1.4) always uses its own profile"
     )
 
 
