@@ -204,7 +204,7 @@ def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
             f"{len(sharers)} tests share {session.shown}, and pytest-xdist workers would record it at the same time; "
-            f"record with a single process (-n0); workers can play it back"
+            "record with a single process (-n0); workers can play it back"
         )
 
 

@@ -81,7 +81,7 @@ def _runs(options: ChosenOptions) -> ScriptRuns | ModelRuns:
     if baseline is None and policy is None:
         raise BadInput(
             f"statek_evals_model = {model}: requires statek_evals_policy or statek_evals_baseline, because a weak "
-            f"model sometimes fails; write a baseline with "
+            "model sometimes fails; write a baseline with "
             f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
     before, known_arms = (None, ()) if baseline is None else _baseline(baseline, arms, profile)

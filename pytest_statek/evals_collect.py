@@ -123,7 +123,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
     problem = (
         f"evals not found under --statek-evals: {', '.join(gone)}; run all evals and select some with -k, or update "
-        f"the baseline with `statek-sim evals run --update-baseline`"
+        "the baseline with `statek-sim evals run --update-baseline`"
     )
     yield EvalsNode.from_parent(
         session,

@@ -55,7 +55,7 @@ RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
 """The key in a repeated test's stash for the zero-based run number."""
 REPEAT_MARKER: Final = (
     f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
-    f"`statek_seed`; the test passes if at least the fraction `pass_at_least` of the runs pass."
+    "`statek_seed`; the test passes if at least the fraction `pass_at_least` of the runs pass."
 )
 """The marker's description in `pytest --markers`."""
 
@@ -332,8 +332,8 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         choices=MODES,
         metavar="MODE",
         help=f"when to send requests from tests marked {CASSETTE} to real providers and record them. none (the "
-        f"default): only play cassettes; once: record missing cassettes; new_episodes: add missing recordings; "
-        f"all: record every request again and keep the other recordings; rewrite: start each cassette empty",
+        "default): only play cassettes; once: record missing cassettes; new_episodes: add missing recordings; "
+        "all: record every request again and keep the other recordings; rewrite: start each cassette empty",
     )
     group.addoption(
         "--statek-cassette-list",

@@ -1,4 +1,6 @@
-"""Writes the request specs of STATEK's system tools as JSON, with what `docstr` and `brief` print about them.
+"""Writes the request specs of STATEK's system tools as JSON, with the output of `docstr` and `brief`.
+
+The file also contains the docstrings of the functions that delegate tasks: models see them if an agent has these tools.
 
 Run it with the interpreter of an environment that has `statek[dbzero]` installed:
 
@@ -14,8 +16,10 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from inspect import getdoc
 from pathlib import Path
 
+import statek.task
 from statek.system import brief, docstr, find_tools
 from statek.utils import format_tool_spec
 
@@ -25,6 +29,8 @@ NOTE = (
     "Names and descriptions come from the package statek, Copyright 2026 Statek authors, Apache License 2.0. "
     "Written by tools/capture_system_tools.py; do not edit."
 )
+
+DELEGATION = ("delegate_task", "delegate_mute_task", "delegate_mute_dialog")
 
 
 def entry(tool: Callable[..., object]) -> dict[str, object]:
@@ -46,11 +52,12 @@ def printed(print_documentation: Callable[[object], object], tool: object) -> st
 
 
 def main(path: str) -> None:
-    """Write the registered, visible system tools to `path`."""
+    """Write the registered, visible system tools and the docstrings to `path`."""
     content = {
         "note": NOTE.format(version=version("statek")),
         "statek": version("statek"),
         "tools": [entry(tool) for tool in find_tools("SYSTEM")],
+        "docstrings": {name: getdoc(getattr(statek.task, name)) for name in DELEGATION},
     }
     Path(path).write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 

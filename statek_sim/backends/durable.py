@@ -236,7 +236,7 @@ def opened_run(
         store.release(lease)
         raise BadStore(
             f"{store.address}: run {name!r} was started with a different scenario, preset or seed; "
-            f"use the original values, or a different store"
+            "use the original values, or a different store"
         )
     return DurableRun(
         store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
@@ -250,7 +250,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
     if APPLICATION in facts:
         raise NotOurs(
             f"{store.address}: run {lease.run!r}: the run belongs to an application; start the "
-            f"application again to continue it"
+            "application again to continue it"
         )
     try:
         scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})

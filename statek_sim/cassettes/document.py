@@ -310,8 +310,7 @@ def _response(spot: _Spot) -> Response:
 
 def _older_response(spot: _Spot) -> Response:
     """Return a response that vcrpy recorded from httpx before version 6: `content` is the decompressed body."""
-    content = spot.at("content").body()
-    body = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    body = original(spot.at("content").body(), {})
     headers = without(_headers(spot.at("headers")), [_ENCODING])
     return Response(status=spot.at(OLDER).number(), headers=_true_length(headers, len(body)), body=body)
 

@@ -220,17 +220,18 @@ def _in_exchange(
     texts = [(sent.uri, in_address(sent.uri, sought)), (received.reason, in_text(received.reason, sought))]
     for message in (sent, received):
         texts += [(value, in_header(name, value, sought)) for name, value in message.headers]
+        kind = media_type(message.headers)
         try:
             content = opened(message.body, header(message.headers, "content-encoding") or "")
             body = as_text(content)
-            if body is None and media_type(message.headers) in _WITH_PLAIN_TEXT:
+            if body is None and kind in _WITH_PLAIN_TEXT:
                 body = content.decode("latin-1")
-            if body is None and not media_type(message.headers).startswith(_NO_TEXT):
+            if body is None and not kind.startswith(_NO_TEXT):
                 raise Undecodable("the body is not UTF-8 text")
         except Undecodable as error:
             unopened.append(Unopened(path, exchange.line, str(error)))
             continue
-        texts.append((body or "", in_body(body or "", sought, media_type(message.headers))))
+        texts.append((body or "", in_body(body or "", sought, kind)))
     for part, found in texts:
         for finding in found:
             value = part[finding.start : finding.end]

@@ -97,7 +97,7 @@ def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tup
         if len(pythons) != 1:
             raise BadInput(
                 f"{before} {after}: expected `{REFERENCE}` and the path to a Python interpreter that has statek "
-                f"installed"
+                "installed"
             )
         return [*pythons, *more], None
     first, second = [side_of(word) if word in pythons else side_named(word) for word in (before, after)]

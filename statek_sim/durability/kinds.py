@@ -209,7 +209,7 @@ class Anchors:
         except KeyError:
             raise Damaged(
                 f"the store refers to {name!r}, which this application does not have; resume with the "
-                f"same agents and tools as when the run was started"
+                "same agents and tools as when the run was started"
             ) from None
 
     # -- functions and classes of modules -------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class Anchors:
         except (AttributeError, KeyError):
             raise Damaged(
                 f"the store refers to {name!r}, which is not in a tool's module; resume with the same "
-                f"tools as when the run was started"
+                "tools as when the run was started"
             ) from None
 
     def _trusted(self, module: str) -> bool:

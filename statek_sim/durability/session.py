@@ -241,7 +241,7 @@ def job_views(stored: Stored) -> list[JobView]:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Damaged(
             f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; "
-            f"restore the store from a backup"
+            "restore the store from a backup"
         ) from error
 
 

@@ -351,7 +351,7 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
     if written.profile != profile:
         raise BadInput(
             f"{path}:{_line_of(text, 'profile')}: baseline is for profile {written.profile}, expected {profile}; use "
-            f"that --profile or a different baseline"
+            "that --profile or a different baseline"
         )
     return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 

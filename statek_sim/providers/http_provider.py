@@ -163,7 +163,7 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
     if missing:
         raise BadSetting(
             f"cannot send a request to {name}: set {' and '.join(missing)}, just as you would for STATEK itself (the "
-            f"URL must include the chat endpoint path)"
+            "URL must include the chat endpoint path)"
         )
     url = environment[name + URL]
     if not _ADDRESS.match(url):

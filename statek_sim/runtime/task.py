@@ -20,6 +20,7 @@ from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool
+from statek_sim.runtime.tools.spec import with_statek_docstring
 
 _CONTEXT: Final = "_local_context"
 _OURS: Final = ("statek_sim.", "pytest_statek.")
@@ -176,11 +177,9 @@ def said_by(future: TaskFutureResult) -> object:
     return job.error.error_message if job.py_env.exit_status is None else job.py_env.exit_status
 
 
-# Models see the docstrings of these three tools, which are byte for byte STATEK's.
-
-
 @temporal(complement=exit_and_job, condition=is_done)
 @tool
+@with_statek_docstring
 def delegate_task(
     agent: Agent,
     warmup_code: WarmupSource = None,
@@ -189,25 +188,13 @@ def delegate_task(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Create a new job delegated to given agent.
-
-    Args:
-        agent: The `Agent` to delegate task to
-        warmup_code: Optional Python code (single block or sequence of blocks)
-                    to be executed prior to task start
-        parent_job: Optional parent job; when provided, the child job
-                    inherits the parent's error handlers.
-        shared_vars: Optional ``{var_name: value}`` mapping of variables to
-                    be additionally shared with the child job's context.
-        locale: Optional locale for job execution.  When omitted and
-            parent_job is provided, the parent job's locale is inherited.
-        kwargs: job specific parameters for prompt formatting (i.e. job_params)
-    """
+    """Start a job for `agent`, and return a future of `(exit_status, job)`."""
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
 @temporal(complement=said_by, condition=is_done)
 @tool
+@with_statek_docstring
 def delegate_mute_task(
     agent: Agent,
     warmup_code: WarmupSource = None,
@@ -216,29 +203,13 @@ def delegate_mute_task(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Create a new job delegated to a mute agent.
-
-    Like :func:`delegate_task`, but the underlying agent is assumed to be mute
-    — its messages are not delivered to the end-user. Instead, they are retrieved
-    on job completion and returned as the result string.
-
-    Args:
-        agent: The `Agent` to delegate task to
-        warmup_code: Optional Python code (single block or sequence of blocks)
-                    to be executed prior to task start
-        parent_job: Optional parent job; when provided, the child job
-                    inherits the parent's error handlers.
-        shared_vars: Optional ``{var_name: value}`` mapping of variables to
-                    be additionally shared with the child job's context.
-        locale: Optional locale for job execution.  When omitted and
-            parent_job is provided, the parent job's locale is inherited.
-        kwargs: job specific parameters for prompt formatting (i.e. job_params)
-    """
+    """Start a job for `agent`, and return a future of its messages, joined by newlines."""
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
 @temporal(complement=said_by, condition=is_done)
 @tool
+@with_statek_docstring
 def delegate_mute_dialog(
     agent: DialogAgent,
     message: Any,
@@ -247,26 +218,7 @@ def delegate_mute_dialog(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Create a new mute dialog job with an initial user message.
-
-    Like :func:`delegate_mute_task`, but for :class:`DialogAgent` jobs that
-    start from an incoming user message. The dialog agent's messages are not
-    delivered as this function's immediate result; they are collected from the
-    completed job and returned as a string.
-
-    Args:
-        agent: The dialog agent to delegate the dialog to.
-        message: The initial user message. Non-string values are converted by
-            the dialog agent's ``message_adapter`` when registered, otherwise
-            by ``str(message)``.
-        parent_job: Optional parent job — when provided, the child job
-                    inherits the parent's error handlers.
-        shared_vars: Optional ``{var_name: value}`` mapping of variables to
-                    be additionally shared with the child job's context.
-        locale: Optional locale for job execution.  When omitted and
-            parent_job is provided, the parent job's locale is inherited.
-        kwargs: job specific parameters for prompt formatting (i.e. job_params).
-    """
+    """Start a dialog job with `message`, and return a future of its messages, joined by newlines."""
     return TaskFutureResult(start_dialog(agent, message, None, parent_job, shared_vars, locale, **kwargs))
 
 

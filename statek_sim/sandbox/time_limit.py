@@ -185,7 +185,7 @@ class _Timer:
             return
         self._budget.stop(
             f"the code used more than {self._limits.seconds:g} s of CPU time in one step, which "
-            f"depends on the machine; the likely cause is a search or computation that takes too long"
+            "depends on the machine; the likely cause is a search or computation that takes too long"
         )
 
 

@@ -62,7 +62,7 @@ def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
     if chat.tokens and wanted is not True and wanted:
         raise UnmatchedRequest(
             f"reply {entry.position} has log probabilities, but the request does not ask for them ({wanted}), so no "
-            f"provider would send them; request log probabilities, or remove logprobs(...)"
+            "provider would send them; request log probabilities, or remove logprobs(...)"
         )
     if wanted is True and chat.text and not chat.tokens and not chat.refuses:
         raise UnmatchedRequest(

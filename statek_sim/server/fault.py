@@ -194,7 +194,7 @@ def check_together(rules: Sequence[FaultRule]) -> None:
             if shared and exclude_each_other(rule.fault, other.fault):
                 raise BadInput(
                     f"{other} and {rule} exclude each other but both select request {shared[0]}; select different "
-                    f"requests"
+                    "requests"
                 )
 
 

@@ -75,7 +75,7 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
         return _of_conversation([one for entry in source.requests if (one := _served(entry))])
     raise BadInput(
         f"{source!r} contains neither requests nor a trace; pass a fake LLM server, a cassette, a guest, an agent or a "
-        f"trace"
+        "trace"
     )
 
 

@@ -72,7 +72,7 @@ class Conversations:
         if before is None:
             raise BadRequest(
                 f"Previous response with id {request.previous!r} not found: it was created before the script was set, "
-                f"its request had store=false, or newer responses replaced it",
+                "its request had store=false, or newer responses replaced it",
                 parameter="previous_response_id",
                 code="previous_response_not_found",
             )

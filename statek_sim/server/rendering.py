@@ -100,7 +100,7 @@ def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing)
             if served.read.request.stream:
                 raise UnmatchedRequest(
                     f"reply {entry.position} is raw(...), but the request asks for a stream; use raw_stream([(seconds, "
-                    f"bytes), ...])"
+                    "bytes), ...])"
                 )
             return Whole(status=200, body=body, delay=delay)
         case RawStream() as recorded:

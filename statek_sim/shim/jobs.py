@@ -47,6 +47,7 @@ from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_t
 from statek_sim.shim import job_times, request_data
 from statek_sim.shim.chat_history import ChatHistoryItem, chat_history
 from statek_sim.shim.covered_names import NotCovered
+from statek_sim.shim.difficulty import TaskDifficulty
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
     NOT_COVERED,
@@ -63,7 +64,6 @@ from statek_sim.shim.tools import registered
 
 T = TypeVar("T")
 
-TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
 ErrorKind, JobStatus, SubTaskState = (
     enum(kind.__name__, [*kind.__members__])
     for kind in (pyenv.ErrorKind, status.JobStatus, subtask.SubTaskState)
@@ -156,7 +156,7 @@ class AppJobDef(JobDef):
     @property
     def chat_style(self) -> Any:
         """The style of its jobs: the definition's, or else the one from the settings."""
-        return _runtime().default_chat_style if self._chat_style is None else self._chat_style
+        return _runtime().host.default_chat_style if self._chat_style is None else self._chat_style
 
     @chat_style.setter
     def chat_style(self, style: Any) -> None:

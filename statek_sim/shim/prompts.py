@@ -14,7 +14,8 @@ from statek_sim.runtime.execution.toolbox import own_tool
 from statek_sim.runtime.jobs.post_processing import post_processors
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools.documentation import tool_text
-from statek_sim.shim.jobs import AppJobDef, TaskDifficulty
+from statek_sim.shim.difficulty import parse_task_difficulty
+from statek_sim.shim.jobs import AppJobDef
 from statek_sim.shim.memo import enum, memo
 from statek_sim.shim.store import current_store
 from statek_sim.values import unchanged
@@ -139,26 +140,6 @@ def _difficulties(text: str) -> set[Any]:
 def _parts(text: str) -> Sequence[str]:
     parts = [part for part in re.split(r"[\s,|/]+", text) if part]
     return parts if len(parts) > 1 else [text]
-
-
-def parse_task_difficulty(value: Any) -> Any:
-    """Return the difficulty for a label such as `M` or `medium`, or None for None.
-
-    Raises ValueError for other labels.
-    """
-    if value is None or value in TaskDifficulty.values():
-        return value
-    label = str(value).strip().lower()
-    for level in TaskDifficulty.values():
-        if label in (str(level), str(level)[0]):
-            return level
-    raise ValueError(f"Invalid task difficulty: {value!r}")
-
-
-def max_task_difficulty(left: Any, right: Any) -> Any:
-    """Return the higher difficulty."""
-    levels = [*TaskDifficulty.values()]
-    return max(left, right, key=levels.index)
 
 
 def make_system_prompt(prompt: Any) -> SystemPrompt:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 from statek_sim.runtime.agents.history import with_rule
 from statek_sim.runtime.execution.services import parse_temperature
 from statek_sim.runtime.jobs.lifecycle import Difficulty
 from statek_sim.runtime.state.chat_log import LLM_LogItem
 from statek_sim.shim.chat_history import chat_history
-from statek_sim.shim.memo import enum
-
-_LEVELS: Final = enum("TaskDifficulty", ["low", "medium", "high"])
+from statek_sim.shim.difficulty import TaskDifficulty
 
 
 def get_next_request(self: Any, difficulty: Any = None) -> dict[str, Any]:
@@ -38,14 +36,14 @@ def get_request_data(self: Any, turn_num: int) -> dict[str, Any]:
         py_env=self.py_env,
     )
     static = Difficulty(self.job_def, self.host.default_difficulty).level.lower()
-    return _request(self, then, reply.request_difficulty or _LEVELS[static])
+    return _request(self, then, reply.request_difficulty or TaskDifficulty[static])
 
 
 def _request(job: Any, then: Any, difficulty: Any) -> dict[str, Any]:
     """Return the parameters of a request with the conversation of `then`."""
     metadata: dict[str, Any] = dict(job.job_def.metadata)
     if ":" in metadata["MODEL"]:
-        metadata["MODEL"] = {level: job.get_current_model(level) for level in _LEVELS.values()}
+        metadata["MODEL"] = {level: job.get_current_model(level) for level in TaskDifficulty.values()}
     options = {
         "temperature": parse_temperature(metadata.get("TEMPERATURE")),
         "chat_style": job.job_def.chat_style,

@@ -14,7 +14,7 @@ from statek_sim.harness import harness, settings
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.harness.settings import PREFIX, SETTINGS, VARIABLES
 from statek_sim.runtime.execution.job_registry import default_style
-from statek_sim.runtime.execution.runtime import Runtime, current_runtime, policy_of
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.chat_style import ChatStyle
 
 
@@ -67,15 +67,10 @@ def get_statek_settings() -> StatekSettings:
 
 def use_settings(wanted: Any) -> None:
     """Use these settings for the test's runtime, except for the limits."""
-    runtime: Runtime = current_runtime()
-    runtime.settings = wanted
-    runtime.default_chat_style = runtime.host.default_chat_style = default_style(wanted)
+    runtime = current_runtime()
+    runtime.use(wanted)
     for job in runtime.jobs:
         job.chat_style = job.job_def.chat_style
-    runtime.host.console_tag = wanted.xml_box_console or None
-    runtime.host.default_difficulty = str(wanted.statek_default_difficulty)
-    runtime.services.policy = policy_of(wanted)
-    runtime.services.default_provider = wanted.default_llm_api_provider
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.chdir(tmp_path)
     runtime = Runtime(ScriptedLLM([]))
     assert runtime.settings == plain
-    assert (runtime.settings.max_turns, runtime.default_chat_style) == (5, None)
+    assert (runtime.settings.max_turns, runtime.host.default_chat_style) == (5, None)
 
 
 def test_settings_make_harness_and_policy() -> None:

@@ -217,7 +217,7 @@ class InstalledApplication:
         """Raise `BadInput`, because dbzero already keeps STATEK's state."""
         raise BadInput(
             f"keep_in({address!r}): the installed package already stores everything in dbzero; run "
-            f"this test with --statek-backend=reference"
+            "this test with --statek-backend=reference"
         )
 
     def now(self) -> float:

@@ -173,7 +173,7 @@ class AgentLoop:
             raise RunawayJob(
                 f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at "
                 f"{now:g} s, but its queue never had fewer than {self._shortest} items: the jobs "
-                f"finish without taking an item"
+                "finish without taking an item"
             )
 
 

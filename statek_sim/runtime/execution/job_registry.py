@@ -211,13 +211,17 @@ class JobHost:
         self.profile = services.profile
         self.clock = services.clock
         self.categories = services.brought.categories
-        self.default_chat_style = default_style(settings)
-        self.console_tag = settings.xml_box_console or None
-        self.default_difficulty = str(settings.statek_default_difficulty)
+        self.use(settings)
         self.why_not: Callable[[object], str | None] | None = None
         self._services = services
         self._scheduler = scheduler
         self._after_calls = after_calls
+
+    def use(self, settings: StatekSettings) -> None:
+        """Use the defaults for jobs in `settings`."""
+        self.default_chat_style = default_style(settings)
+        self.console_tag = settings.xml_box_console or None
+        self.default_difficulty = str(settings.statek_default_difficulty)
 
     def job_changed(self, job: Job) -> None:
         """Record that `job` may have become runnable."""

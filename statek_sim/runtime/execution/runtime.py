@@ -24,7 +24,6 @@ from statek_sim.runtime.execution.job_registry import (
     JobBook,
     JobHost,
     check_arguments,
-    default_style,
     inherited_locale,
 )
 from statek_sim.runtime.execution.scheduler import Scheduler
@@ -95,7 +94,6 @@ class Runtime:
         self.settings = settings or StatekSettings()
         self.clock = clock or VirtualClock()
         self.trace = Trace(profile=self.profile.name, seed=seed)
-        self.default_chat_style = default_style(self.settings)
         harness = harness or LLM_Harness.from_limits(self.settings.harness_limits(), rule=None)
         self._loops: list[AgentLoop] = []
         self.services = Services(
@@ -129,6 +127,13 @@ class Runtime:
         )
         self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
         """The runtime's interface for its jobs."""
+
+    def use(self, settings: StatekSettings) -> None:
+        """Use other settings for later steps and definitions; the limits stay as they are."""
+        self.settings = settings
+        self.services.policy = policy_of(settings)
+        self.services.default_provider = settings.default_llm_api_provider
+        self.host.use(settings)
 
     # -- jobs --------------------------------------------------------------------------------------------------
 

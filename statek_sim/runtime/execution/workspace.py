@@ -480,7 +480,7 @@ def contained_reason(error: BaseException) -> str:
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return (
             f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker "
-            f"process, with every job in it, and the next process runs the same reply again"
+            "process, with every job in it, and the next process runs the same reply again"
         )
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "

@@ -275,8 +275,6 @@ def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
 
     The data was captured from the release's requests by `tools/capture_system_tools.py`. Do not change it.
     """
-    name = f"system_tools_{version.replace('.', '_')}.json"
-    text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
     return tuple(
         SystemToolSpec(
             name=entry["spec"]["function"]["name"],
@@ -285,8 +283,24 @@ def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
             docstr=entry["docstr"],
             brief=entry["brief"],
         )
-        for entry in json.loads(text)["tools"]
+        for entry in _captured(version)["tools"]
     )
+
+
+_Documented = TypeVar("_Documented", bound=Callable[..., Any])
+
+
+def with_statek_docstring(function: _Documented) -> _Documented:
+    """Replace a function's docstring with that of STATEK 1.4.2, which models see and which counts as request size."""
+    function.__doc__ = _captured("1.4")["docstrings"][function.__name__]
+    return function
+
+
+@cache
+def _captured(version: str) -> Mapping[str, Any]:
+    name = f"system_tools_{version.replace('.', '_')}.json"
+    found: Mapping[str, Any] = json.loads(files("statek_sim.runtime.tools").joinpath(name).read_text("utf-8"))
+    return found
 
 
 _Tool = TypeVar("_Tool")
