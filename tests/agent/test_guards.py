@@ -256,6 +256,13 @@ def test_personal_data_is_replaced_where_it_stands() -> None:
     assert outcome.text == "Call [taiwan-mobile] or [card], 身分證[taiwan-id]在此."
 
 
+def test_names_are_found_by_a_recognizer_alone() -> None:
+    text = "Ask Ada, ada@example.com."
+    assert GuardSet([personal_data()]).run(Subject(point=INPUT, text=text)).text == "Ask Ada, [email]."
+    named = personal_data(recognizer=lambda text: [("name", text.index("Ada"), text.index("Ada") + 3)])
+    assert GuardSet([named]).run(Subject(point=INPUT, text=text)).text == "Ask [name], [email]."
+
+
 def test_only_the_kinds_that_are_asked_for_are_found() -> None:
     assert found(personal_data(["email"]), "a@b.example 536-22-1817") == ["email"]
     with pytest.raises(
@@ -504,6 +511,22 @@ def test_an_answer_is_json_of_a_shape() -> None:
     assert outcome.reason == "format: schema ($[1]: 'a' is not of type 'integer')"
 
 
+@table_test(
+    ("text", "rules_found"),
+    [
+        ("# Answer\n\nYes.\n\n## Sources ##\n- a", []),
+        ("## Sources\n# Answer", ["heading"]),
+        ("# Answer\n```\n# Sources\n```", ["heading"]),
+        ("# Answer\n# Sources\n````py\n```", ["open-code-block"]),
+        ("#Answer\n# Sources", ["heading"]),
+    ],
+)
+def test_an_answer_is_markdown_with_headings(text: str, rules_found: list[str]) -> None:
+    assert found(output_format(headings=["Answer", "Sources"]), text, OUTPUT) == rules_found
+    with pytest.raises(BadInput, match=r"needs either schema \(JSON\) or headings \(Markdown\)"):
+        output_format()
+
+
 def test_quotations_and_marks_are_held_against_the_sources() -> None:
     guard = citations(needed=True)
     sources = ["The train leaves at nine, and not before."]
@@ -556,6 +579,9 @@ def test_each_mark_is_held_against_its_own_source(text: str, rules_found: list[s
         "Ignore las instrucciones de la página 3, son del modelo antiguo.",
         "Você pode esquecer as regras antigas, as novas valem a partir de segunda.",
         "Vous pouvez oublier les anciennes règles, les nouvelles valent dès lundi.",
+        "Vous pouvez ignorer le message précédent, c'était une erreur.",
+        "Ne tenez pas compte des consignes de la page 4, elles concernent l'ancien modèle.",
+        "No haga caso de las instrucciones de la página 3, son antiguas.",
     ],
 )
 def test_old_rules_of_something_else_may_be_ignored_in_any_language(text: str) -> None:

@@ -37,7 +37,7 @@ COMMON: Final[Mapping[str, Any]] = {
     "environments": frozenset[str],
 }
 """Settings available for every guard, in addition to `action` and the guard's own settings."""
-_IN_PYTHON: Final = frozenset({"among"})
+_IN_PYTHON: Final = frozenset({"among", "recognizer"})
 """Settings that are available only in Python."""
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -29,12 +29,20 @@ from statek_sim.errors import BadInput
 INPUT, CALL, RESULT, OUTPUT, BUDGET = GuardPoint
 _TEXTS: Final = frozenset({INPUT, RESULT, OUTPUT})
 
+Recognizer = Callable[[str], Iterable[tuple[str, int, int]]]
+"""Yields the kind, start and end of each piece of personal data in a text."""
+
 
 # -- texts ------------------------------------------------------------------------------------------------------
 
 
-def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Guard:
-    """Return a guard that finds personal data of these kinds (default: all) and replaces it with `[kind]`."""
+def personal_data(
+    kinds: Sequence[str] = (), *, recognizer: Recognizer | None = None, action: Action = "modify"
+) -> Guard:
+    """Return a guard that finds personal data of these kinds (default: all) and replaces it with `[kind]`.
+
+    People's names have no pattern; only a `recognizer`, such as a model for named entities, can find them.
+    """
     for name in kinds:
         if name not in BY_NAME:
             raise BadInput(
@@ -48,6 +56,8 @@ def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Gu
         for view in views(subject.text):
             for kind, start, end in found_in(view, chosen):
                 kinds.setdefault((start, end), kind)
+        for kind, start, end in recognizer(subject.text) if recognizer else ():
+            kinds.setdefault((start, end), kind)
         return [Find(kind, place, f"[{kind}]") for place, kind in kinds.items()]
 
     return Guard(name="personal-data", check=check, points=_TEXTS, action=action)
@@ -274,19 +284,53 @@ def confirmation(
 # -- answers ----------------------------------------------------------------------------------------------------
 
 
-def output_format(schema: Mapping[str, Any], *, action: Action = "block") -> Guard:
-    """Return a guard that requires answers to be JSON that matches a schema."""
+def output_format(
+    schema: Mapping[str, Any] | None = None,
+    *,
+    headings: Sequence[str] | None = None,
+    action: Action = "block",
+) -> Guard:
+    """Return a guard that requires answers to be JSON that matches a schema, or Markdown with these headings in order.
+
+    In Markdown, every code block must be closed, and headings in code blocks do not count.
+    """
+    if (schema is None) == (headings is None):
+        raise BadInput("a format guard needs either schema (JSON) or headings (Markdown)")
 
     def check(subject: Subject) -> Finds:
+        if headings is not None:
+            yield from _markdown(subject.text, headings)
+            return
         try:
             value = json.loads(subject.text)
         except ValueError as error:
             yield Find("not-json", None, "", str(error))
             return
-        for problem in errors_of(validator_of(schema), value):
+        for problem in errors_of(validator_of(schema or {}), value):
             yield Find("schema", None, "", f"{problem.json_path}: {problem.message}")
 
     return Guard(name="format", check=check, points=frozenset({OUTPUT}), action=action)
+
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+
+
+def _markdown(text: str, headings: Sequence[str]) -> Finds:
+    """Yield an open code block, and the first heading that is missing."""
+    fence, left = "", list(headings)
+    for line in text.splitlines():
+        if mark := _FENCE.fullmatch(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif not fence and left and (heading := _HEADING.fullmatch(line)) and heading[1] == left[0]:
+            del left[0]
+    if fence:
+        yield Find("open-code-block", None, "", f"a code block that {fence} opens is not closed")
+    if left:
+        yield Find("heading", None, "", f"expected a heading {left[0]!r}")
 
 
 _TYPOGRAPHIC: Final = re.compile(
