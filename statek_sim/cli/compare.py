@@ -60,11 +60,17 @@ def compare(
 
     Example: statek-sim compare 1.2.7 1.4.2
     """
-    from statek_sim.compare.document import markdown_lines, text_lines, upgrade_blocks
-    from statek_sim.compare.matrix import matrix_lines, run_matrix, table_lines
+    from statek_sim.compare.matrix import run_matrix
     from statek_sim.compare.upgrade import comparison_json, upgrade_between
     from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import json_text, write_artifact
+    from statek_sim.reporting.comparison import (
+        markdown_lines,
+        matrix_lines,
+        table_lines,
+        text_lines,
+        upgrade_blocks,
+    )
 
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     located = located_preset(preset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -171,98 +170,3 @@ def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) ->
     if parted is not None:
         ours: JSON = {"position": parted.position, "event": parted.reference}
         yield Difference("trace", ours, {"position": parted.position, "event": parted.installed})
-
-
-_LONGEST: Final = 600
-"""The maximum length of a value."""
-
-
-def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield the differences by version, then the totals."""
-    for matrix in matrices:
-        for row in matrix.rows:
-            yield from _row_lines(matrix.version, row)
-    for matrix in matrices:
-        counts = ", ".join(
-            f"{matrix.count(verdict)} {verdict}"
-            for verdict in Verdict
-            if verdict is not Verdict.VARIES or matrix.count(verdict)
-        )
-        yield (
-            f"statek {matrix.version} (profile {matrix.profile}, Python {matrix.python}): "
-            f"{len(matrix.rows)} scenarios: {counts}"
-        )
-
-
-DIFFERS_IN: Final = {
-    Verdict.DIFFERS: "differs in",
-    Verdict.VARIES: f"differed once, then agreed in {AGAIN} new processes; the difference was in",
-}
-"""The rest of the sentence about a scenario with differences."""
-
-
-def _row_lines(version: str, row: Row) -> Iterator[str]:
-    name = f"{row.scenario} on {version}"
-    if row.verdict in (Verdict.DIFFERS, Verdict.VARIES):
-        first, *more = row.differences
-        yield f"{name}: {DIFFERS_IN[row.verdict]} {first.field}"
-        yield from value_lines(first)
-        if more:
-            yield f"    also: {', '.join(difference.field for difference in more)}"
-            if more and more[-1].field == "trace":
-                yield "    first event that differs:"
-                yield from value_lines(more[-1])
-
-
-def value_lines(difference: Difference) -> Iterator[str]:
-    """Yield a field's two values, starting shortly before the point where they differ."""
-    ours, theirs = _shown(difference.reference), _shown(difference.installed)
-    start = _common_start(ours, theirs)
-    yield f"    reference: {_cut(ours, start)}"
-    yield f"    installed: {_cut(theirs, start)}"
-
-
-def _shown(value: JSON) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _common_start(left: str, right: str) -> int:
-    """Return where to start showing two strings: 80 characters before the point where they differ."""
-    same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
-    return max(0, same - 80)
-
-
-def _cut(text: str, start: int) -> str:
-    shown = text[start : start + _LONGEST]
-    return ("..." if start else "") + shown + ("..." if start + _LONGEST < len(text) else "")
-
-
-NOT_RUN: Final = "-"
-"""The placeholder for a scenario that does not apply to a release."""
-_WIDTH: Final = 100
-
-
-def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
-    """Return each scenario's verdicts, one per release, in release order."""
-    found: dict[str, list[str]] = {}
-    for column, matrix in enumerate(matrices):
-        for row in matrix.rows:
-            found.setdefault(row.scenario, [NOT_RUN] * len(matrices))[column] = str(row.verdict)
-    return found
-
-
-def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a table of the scenarios that do not agree on all of their releases, and the number of those that do."""
-    found = verdicts(matrices)
-    shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
-    if shown:
-        yield from _table([("scenario", *(matrix.version for matrix in matrices))], shown)
-    alike = len(found) - len(shown)
-    yield f"{alike} of {len(found)} scenarios agree on every release that they run on"
-
-
-def _table(head: list[tuple[str, ...]], rows: dict[str, list[str]]) -> Iterator[str]:
-    cells = [*head, *((name, *row) for name, row in rows.items())]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -19,10 +19,10 @@ from statek_sim.compare.matrix import (
     Verdict,
     VersionMatrix,
     compared,
-    matrix_lines,
     run_matrix,
 )
 from statek_sim.compare.upgrade import comparison_json
+from statek_sim.reporting.comparison import matrix_lines
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.suite.installed import ending

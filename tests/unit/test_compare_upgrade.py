@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from statek_sim.compare.changes import side_named
-from statek_sim.compare.document import WIDTH, markdown_lines, text_lines, upgrade_blocks
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
 from statek_sim.compare.upgrade import (
@@ -20,6 +19,7 @@ from statek_sim.compare.upgrade import (
     subject_of,
     upgrade_between,
 )
+from statek_sim.reporting.comparison import WIDTH, markdown_lines, text_lines, upgrade_blocks
 from statek_sim.semantics import Profile
 from tests.unit.compare_samples import CHAT, PLAIN, SILENT, TOOLS, report_of
 from tests.unit.suite_samples import load
@@ -111,7 +111,7 @@ def test_rules_that_no_scenario_shows_are_explained_behind_what_differs(report: 
 
 def test_markdown_tells_every_aspect_in_a_table(report: Upgrade) -> None:
     lines = markdown(report)
-    assert "| follow-up messages until the harness stops the chat | 6 | 3 | &lt;- |" in lines
+    assert "| follow-up messages until the harness stops the chat | 6 | 3 | \\<- |" in lines
     assert "| main, to the user | number 4 of 4: Fine. | 3 in total |" in lines
     assert "caused by limit_extension" in lines
 

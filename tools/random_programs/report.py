@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from statek_sim.compare.matrix import DIFFERS_IN, Verdict, value_lines
+from statek_sim.compare.matrix import Verdict
+from statek_sim.reporting.comparison import DIFFERS_IN, value_lines
 from statek_sim.scenario.edit import block
 from statek_sim.values import JSON
 from tools.random_programs.compare import RandomDifference, RandomRun, for_profile

@@ -1,21 +1,26 @@
-"""A comparison as a document with headings, paragraphs and tables, rendered as text or Markdown.
+"""Renders comparisons: an upgrade as a document in plain text or Markdown, real packages as plain text.
 
 Text is at most 100 columns wide, so it fits into a ticket.
 """
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.compare.changes import Change, Resized, Stop, Told, told
-from statek_sim.compare.matrix import Verdict, VersionMatrix
+from statek_sim.compare.facts import Difference
+from statek_sim.compare.matrix import AGAIN, Row, Verdict, VersionMatrix
 from statek_sim.compare.upgrade import MOST, Rule, Section, Upgrade
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
+from statek_sim.reporting.table import Table
+from statek_sim.reporting.text_format import plural
 from statek_sim.scenario.schema import Scenario
+from statek_sim.values import JSON
 
 MOST_CHANGES: Final = 8
 """Maximum number of changes described per subject; without `full`, the others are only named."""
@@ -53,13 +58,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table whose first row is the header; all columns except the first and last contain numbers."""
-
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Outcomes:
     """Aspects in which a scenario ends differently; `before` and `after` are the names of the two sides."""
 
@@ -79,17 +77,19 @@ def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full:
         return
     yield Heading(1, f"STATEK {before} -> {after}: changes")
     yield Paragraph(
-        f"{_many(upgrade.scenarios, 'scenario')} ran on both sides: {upgrade.changed} behave differently, "
+        f"{plural(upgrade.scenarios, 'scenario')} ran on both sides: {upgrade.changed} behave differently, "
         f"{upgrade.resized} more differ only in request size."
     )
     yield Paragraph(_preset(upgrade.preset))
     head = (f"Under preset {upgrade.preset}", before, after, "")
     cells = [(answer.question, _answer(answer.before), _answer(answer.after)) for answer in upgrade.answers]
-    yield Table((head, *[(*cell, "" if cell[1] == cell[2] else "<-") for cell in cells]))
+    rows = [(*cell, "" if cell[1] == cell[2] else "<-") for cell in cells]
+    yield Table(head=head, rows=rows, left=("",))
     counted = [
         (section.subject, str(len(section.changes)), stops_phrase(section)) for section in upgrade.sections
     ]
-    yield Table((("Changes", "scenarios", f"under preset {upgrade.preset}"), *counted))
+    stopped = f"under preset {upgrade.preset}"
+    yield Table(head=("Changes", "scenarios", stopped), rows=counted, left=(stopped,))
     for section in upgrade.sections:
         yield Heading(2, section.subject)
         yield from _section(upgrade, section, packages, full=full)
@@ -100,7 +100,7 @@ def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full:
 
 def _no_difference(upgrade: Upgrade) -> Iterator[Block]:
     yield Heading(1, f"STATEK {upgrade.before.name} -> {upgrade.after.name}: no difference")
-    yield Paragraph(f"{_many(upgrade.scenarios, 'scenario')} ran on both sides with the same result.")
+    yield Paragraph(f"{plural(upgrade.scenarios, 'scenario')} ran on both sides with the same result.")
     if upgrade.unseen:
         names = ", ".join(rule.name for rule in upgrade.unseen)
         yield Paragraph(f"Differing rules that none of these scenarios shows: {names}.")
@@ -209,7 +209,7 @@ def _answer(answer: int | None) -> str:
 def stops_phrase(section: Section) -> str:
     """Return how a section's changes affect jobs under the preset."""
     counts = section.stop_counts()
-    counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
+    counted = "; ".join(_DONE[kind].format(plural(count, "job")) for kind, count in counts.items())
     return counted or "no jobs change"
 
 
@@ -223,7 +223,7 @@ def stop_phrase(stop: Stop) -> str:
 
 def _end(end: str, calls: int) -> str:
     kind, _, reason = end.partition(": ")
-    called = f"after {_many(calls, 'LLM call')}"
+    called = f"after {plural(calls, 'LLM call')}"
     match kind:
         case "limit":
             return f"is stopped by {reason} {called}"
@@ -234,7 +234,7 @@ def _end(end: str, calls: int) -> str:
         case "hang":
             return f"hangs {called}"
         case _:
-            return f"is not stopped ({_many(calls, 'LLM call')})"
+            return f"is not stopped ({plural(calls, 'LLM call')})"
 
 
 def _resized(resized: Sequence[Resized]) -> str:
@@ -242,13 +242,9 @@ def _resized(resized: Sequence[Resized]) -> str:
     most = max(resized, key=lambda change: abs(change.after - change.before))
     names = ", ".join(found.scenario.id for found in resized)
     return (
-        f"Only the request size differs in {_many(len(resized), 'scenario')}; most in "
+        f"Only the request size differs in {plural(len(resized), 'scenario')}; most in "
         f"{most.scenario.id}, from {most.before:,} to {most.after:,} bytes: {names}"
     )
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 WIDTH: Final = 100
@@ -271,9 +267,9 @@ def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _wrapped(
                     text, indent=_INDENT[level], hanging=_INDENT[level] + (2 if level > 1 else 0)
                 )
-            case Table(rows):
+            case Table():
                 yield ""
-                yield from _text_table(rows)
+                yield from (line.plain for line in block.lines(width=WIDTH))
             case Outcomes(before, after, aspects):
                 width = max(len(before), len(after))
                 for aspect in aspects:
@@ -290,26 +286,13 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
                 yield f"{'#' * level} {_escaped(text)}"
             case Paragraph(text):
                 yield _escaped(text)
-            case Table(rows):
-                yield from _markdown_table(rows)
+            case Table():
+                yield from block.markdown().splitlines()
             case Outcomes(before, after, aspects):
-                aspects_table = [(aspect.about, aspect.before, aspect.after) for aspect in aspects]
-                yield from _markdown_table([("", before, after), *aspects_table])
+                rows = [(aspect.about, aspect.before, aspect.after) for aspect in aspects]
+                table = Table(head=("", before, after), rows=rows, left=(before, after))
+                yield from table.markdown().splitlines()
         yield ""
-
-
-def _text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table's lines; all columns except the first and last are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, *numbers, last in rows:
-        cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]
-        yield "  ".join((first.ljust(widths[0]), *cells, last)).rstrip()
-
-
-def _markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    head, *body = rows
-    for row in (head, ["---"] * len(head), *body):
-        yield f"| {' | '.join(map(_escaped, row))} |"
 
 
 def _escaped(text: str) -> str:
@@ -326,3 +309,93 @@ def _wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+_LONGEST: Final = 600
+"""The maximum length of a value."""
+
+
+def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
+    """Yield the differences by version, then the totals."""
+    for matrix in matrices:
+        for row in matrix.rows:
+            yield from _row_lines(matrix.version, row)
+    for matrix in matrices:
+        counts = ", ".join(
+            f"{matrix.count(verdict)} {verdict}"
+            for verdict in Verdict
+            if verdict is not Verdict.VARIES or matrix.count(verdict)
+        )
+        yield (
+            f"statek {matrix.version} (profile {matrix.profile}, Python {matrix.python}): "
+            f"{len(matrix.rows)} scenarios: {counts}"
+        )
+
+
+DIFFERS_IN: Final = {
+    Verdict.DIFFERS: "differs in",
+    Verdict.VARIES: f"differed once, then agreed in {AGAIN} new processes; the difference was in",
+}
+"""The rest of the sentence about a scenario with differences."""
+
+
+def _row_lines(version: str, row: Row) -> Iterator[str]:
+    name = f"{row.scenario} on {version}"
+    if row.verdict in (Verdict.DIFFERS, Verdict.VARIES):
+        first, *more = row.differences
+        yield f"{name}: {DIFFERS_IN[row.verdict]} {first.field}"
+        yield from value_lines(first)
+        if more:
+            yield f"    also: {', '.join(difference.field for difference in more)}"
+            if more and more[-1].field == "trace":
+                yield "    first event that differs:"
+                yield from value_lines(more[-1])
+
+
+def value_lines(difference: Difference) -> Iterator[str]:
+    """Yield a field's two values, starting shortly before the point where they differ."""
+    ours, theirs = _shown(difference.reference), _shown(difference.installed)
+    start = _common_start(ours, theirs)
+    yield f"    reference: {_cut(ours, start)}"
+    yield f"    installed: {_cut(theirs, start)}"
+
+
+def _shown(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _common_start(left: str, right: str) -> int:
+    """Return where to start showing two strings: 80 characters before the point where they differ."""
+    same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
+    return max(0, same - 80)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text[start : start + _LONGEST]
+    return ("..." if start else "") + shown + ("..." if start + _LONGEST < len(text) else "")
+
+
+NOT_RUN: Final = "-"
+"""The placeholder for a scenario that does not apply to a release."""
+
+
+def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
+    """Return each scenario's verdicts, one per release, in release order."""
+    found: dict[str, list[str]] = {}
+    for column, matrix in enumerate(matrices):
+        for row in matrix.rows:
+            found.setdefault(row.scenario, [NOT_RUN] * len(matrices))[column] = str(row.verdict)
+    return found
+
+
+def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
+    """Yield a table of the scenarios that do not agree on all of their releases, and the number of those that do."""
+    found = verdicts(matrices)
+    shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
+    if shown:
+        versions = [matrix.version for matrix in matrices]
+        rows = [(name, *row) for name, row in shown.items()]
+        table = Table(head=("scenario", *versions), rows=rows, left=versions)
+        yield from (line.plain for line in table.lines(width=WIDTH))
+    alike = len(found) - len(shown)
+    yield f"{alike} of {len(found)} scenarios agree on every release that they run on"

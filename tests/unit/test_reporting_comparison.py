@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statek_sim.compare.matrix import Row, Verdict, VersionMatrix, table_lines, verdicts
+from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
+from statek_sim.reporting.comparison import table_lines, verdicts
 
 
 def matrix(version: str, **rows: Verdict) -> VersionMatrix:
