@@ -5,17 +5,37 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-Unreadable = (OSError, UnicodeError, RuntimeError)
-"""Errors raised when reading a file. Python 3.11 and 3.12 raise RuntimeError for a symbolic link to itself."""
+from statek_sim.errors import BadInput
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a UTF-8 file with universal newlines; raises `UnicodeDecodeError` for other encodings."""
-    return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+def read_text(
+    path: Path, problem: type[BadInput] = BadInput, *, most: int | None = None, remedy: str = ""
+) -> str:
+    """Return the text of a UTF-8 file with universal newlines and without a byte order mark.
+
+    Raises `problem` for an unreadable file, and for other encodings; `remedy` ends the message. With `most`, the file
+    must be a regular file of at most that many bytes.
+    """
+    try:
+        if most is not None and not stat.S_ISREG(path.stat().st_mode):
+            raise problem(f"{path}: not a regular file{remedy}")
+        with path.open("rb") as file:
+            content = file.read() if most is None else file.read(most + 1)
+    except (OSError, RuntimeError) as error:
+        # Python 3.11 and 3.12 raise RuntimeError for a symbolic link to itself.
+        raise problem(f"{path}: {why_unreadable(error, path)}{remedy}") from None
+    if most is not None and len(content) > most:
+        raise problem(f"{path}: more than {most} bytes{remedy}")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise problem(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x}){remedy}") from None
 
 
 def toml_in(text: str) -> dict[str, Any]:

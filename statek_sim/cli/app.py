@@ -181,7 +181,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
             sys.stdout.flush()
             return done.code
         return 0
-    except (BadInput, OSError, UnicodeDecodeError) as error:
+    except (BadInput, OSError) as error:
         _drop_output()
         # The error may quote a file or a provider's answer, which may contain a key.
         from statek_sim.cassettes.redaction import without_keys  # noqa: PLC0415  # only needed after an error
@@ -199,15 +199,13 @@ def _check_not_empty(arguments: Sequence[str]) -> None:
             raise BadInput(f"{subject}: empty value; use `.` for the current folder")
 
 
-def error_line(error: BadInput | OSError | UnicodeDecodeError) -> str:
+def error_line(error: BadInput | OSError) -> str:
     """Return a one-line description of a bad input, file or connection error."""
     match error:
         case BrokenPipeError():
             return "standard output: the reader closed the pipe"
         case OSError(strerror=str(reason)):
             return f"{error.filename or 'standard output'}: {reason}"
-        case UnicodeDecodeError(object=content, start=start):
-            return f"a file is not UTF-8: byte 0x{content[start]:02x} at offset {start}"
     return str(error)
 
 

@@ -14,7 +14,7 @@ from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, show, write_outputs
 from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
-from statek_sim.input_files import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,11 +107,7 @@ def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSe
 def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
     from statek_sim.agent.guards.efficacy import checked, entry_of
 
-    try:
-        lines = text_of(file).split("\n")
-    except Unreadable as error:
-        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(file).split("\n"), start=1):
         if line.strip():
             place = f"{file}:{number}"
             name, outcome = checked(together, entry_of(line, place), place, tier)

@@ -17,7 +17,7 @@ from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
 from statek_sim.cli.options import argument, flag, option
 from statek_sim.errors import BadInput
-from statek_sim.input_files import text_of
+from statek_sim.input_files import read_text
 
 if TYPE_CHECKING:
     from statek_sim.mcp.server import McpServer
@@ -267,7 +267,7 @@ def _asked_before(journal: Path) -> list[str]:
     from statek_sim.mcp.server import counted
 
     try:
-        return list(counted(text_of(journal).splitlines()))
+        return list(counted(read_text(journal).splitlines()))
     except (ValueError, RecursionError) as error:
         raise BadInput(
             f"{journal}: not a journal: {error}; choose a new file, or a journal written by this command"

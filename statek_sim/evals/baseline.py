@@ -17,7 +17,7 @@ from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.summary import mcnemar
-from statek_sim.input_files import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import read_text
 
 SCHEMA: Final = "statek-sim/evals-baseline@2"
 
@@ -98,16 +98,13 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline in a file; raises `BadInput` if it is invalid."""
+    remedy = "; write one with --update-baseline"
     try:
-        return Baseline.model_validate_json(text_of(path))
-    except Unreadable as error:
-        raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
+        return Baseline.model_validate_json(read_text(path, remedy=remedy))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        raise BadInput(
-            f"{path}: not a baseline of evals: {place}: {first['msg']}; write one with --update-baseline"
-        ) from None
+        raise BadInput(f"{path}: not a baseline of evals: {place}: {first['msg']}{remedy}") from None
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:

@@ -20,7 +20,7 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.random_draws import beta as beta_draw
 from statek_sim.evals.wrong_replies import DAMAGES
-from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import read_text, toml_in, why_no_toml
 
 Tier = Literal["easy", "medium", "hard"]
 
@@ -169,11 +169,7 @@ def load_profile(name: str) -> Profile:
     Raises `BadInput` for an unknown name or an invalid file.
     """
     if name.endswith(".toml"):
-        path = Path(name)
-        try:
-            return read_profile(text_of(path), name)
-        except Unreadable as error:
-            raise BadInput(f"{name}: {why_unreadable(error, path)}; expected a profile file") from None
+        return read_profile(read_text(Path(name), remedy="; expected a profile file"), name)
     known = shipped()
     if name not in known:
         raise BadInput(

@@ -17,7 +17,7 @@ from statek_sim.gate.gate import Case, GatePlan, judged
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import GateResult, Remark, Verdict
 from statek_sim.harness.limits import LimitName
-from statek_sim.input_files import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import read_text
 from statek_sim.scenario.part import Count, Money, Part
 
 
@@ -339,11 +339,8 @@ _ANEW: Final = "delete it and write a new one with --update-baseline"
 
 def read_baseline(path: Path, *, profile: str) -> Baseline:
     """Read a baseline file; raises `BadInput` (`path:line: ...`) if it is invalid or for another profile."""
-    try:
-        text = text_of(path)
-    except Unreadable as error:
-        remedy = _ANEW if path.is_file() else "to write it, use --update-baseline"
-        raise BadInput(f"{path}: {why_unreadable(error, path)}; {remedy}") from None
+    remedy = _ANEW if path.is_file() else "to write it, use --update-baseline"
+    text = read_text(path, remedy=f"; {remedy}")
     try:
         written = BaselineText.model_validate_json(text)
     except ValidationError as error:
@@ -369,7 +366,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 def baseline_diff(path: Path, new: str) -> list[str]:
     """Return the unified diff lines from a file, which may not exist, to its new text."""
-    old = text_of(path) if path.is_file() else ""
+    old = read_text(path) if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"
     return list(difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="", n=1))

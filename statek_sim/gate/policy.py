@@ -5,7 +5,6 @@ A rule that matches no scenario is an error, because it would always pass.
 
 from __future__ import annotations
 
-import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.input_files import Unreadable, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import read_text, toml_in, why_no_toml
 from statek_sim.scenario.locate import findings_of, options_of
 from statek_sim.scenario.part import Items, Money, Part
 from statek_sim.scenario.problem import Finding, Keypath
@@ -258,7 +257,9 @@ def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator
 
     `contradictions` yields further problems in valid contents.
     """
-    text = _text(path)
+    text = read_text(
+        path, BadPolicy, most=MAX_BYTES, remedy="; expected a TOML policy file, or omit --policy"
+    )
     try:
         written = toml_in(text)
     except tomllib.TOMLDecodeError as error:
@@ -279,26 +280,6 @@ def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
     """Return a filter that drops a problem with a value if there is also a problem inside that value."""
     inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
     return lambda finding: finding.keypath not in inside
-
-
-_EXPECTED: Final = "expected a TOML policy file, or omit --policy"
-
-
-def _text(path: Path) -> str:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise BadPolicy(f"{path}: not a regular file; {_EXPECTED}")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except Unreadable as error:
-        raise BadPolicy(f"{path}: {why_unreadable(error, path)}; {_EXPECTED}") from None
-    if len(content) > MAX_BYTES:
-        raise BadPolicy(f"{path}: more than {MAX_BYTES} bytes")
-    try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BadPolicy(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
 
 
 def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:

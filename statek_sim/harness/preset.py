@@ -16,7 +16,7 @@ from dotenv.parser import Binding, parse_stream
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
-from statek_sim.input_files import why_unreadable
+from statek_sim.input_files import read_text
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Folder that contains the built-in presets."""
@@ -107,19 +107,7 @@ def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
 
 
 def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise BadSetting(
-                f"{path}: {path.stat().st_size} bytes; expected a preset of at most {MAX_BYTES} bytes"
-            )
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
+    text = read_text(path, BadSetting, most=MAX_BYTES)
     # The parser searches for a comment after each blank, so its running time is quadratic.
     if (blanks := _BLANKS.search(text)) is not None:
         line = text.count("\n", 0, blanks.start()) + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from statek_sim.errors import BadInput
-from statek_sim.input_files import text_of
+from statek_sim.input_files import read_text
 from statek_sim.telemetry.facts import Cost, TaskFacts, task_facts
 from statek_sim.trace import Event, event_of
 
@@ -26,20 +26,12 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
     `group` is the group of all tasks; the default is the file's name. Raises `BadInput` that locates the error.
     """
     found: list[TaskFacts] = []
-    for run, events in _runs(path, _text(path)):
+    for run, events in _runs(path, read_text(path)):
         try:
             found += task_facts(events, run=run, group=group or path.stem, cost=cost)
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise BadInput(f"{run}: an event in this trace has a value of the wrong type: {error}") from None
     return found
-
-
-def _text(path: Path) -> str:
-    """Return a file's text; raises `BadInput` for a file that is not UTF-8."""
-    try:
-        return text_of(path)
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:

@@ -96,7 +96,7 @@ def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("Llama-3-8", ": expected a config.json, .*Did you mean 'Llama-3-8B'"),
-        ("nowhere.json", "nowhere.json: cannot be read: No such file"),
+        ("nowhere.json", "nowhere.json: no such file or folder"),
     ],
 )
 def test_a_model_that_is_not_there_is_told(name: str, message: str) -> None:

@@ -472,7 +472,7 @@ def test_what_is_no_trace_is_told_with_its_place(
         (["--window", "0"], "--window 0: expected 1 or more"),
         (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
         (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
-        (["nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
+        (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
         (
             ["run.json"],
             "run.json: expected scenarios or a trace (.jsonl); a report contains no events to measure",

@@ -21,7 +21,7 @@ from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.input_files import text_of
+from statek_sim.input_files import read_text
 from statek_sim.values import JSON
 
 MIB: Final = 1024 * 1024
@@ -150,9 +150,7 @@ def model_called(name: str) -> Model:
 
 def _config(path: Path) -> Mapping[str, JSON]:
     try:
-        document = json.loads(text_of(path))
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+        document = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -20,7 +20,7 @@ from statek_sim.agent.effects import GuardPoint, Subject
 from statek_sim.agent.guards.guard import Find, Guard
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.errors import BadInput
-from statek_sim.input_files import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import read_text
 from statek_sim.intervals import wilson
 
 OWN: Final = ("injection", "personal-data")
@@ -63,11 +63,7 @@ def corpus_file(path: Path, guard: str) -> Corpus:
 
     An optional `point` names the guard point for a text; the default is the input.
     """
-    try:
-        text = text_of(path)
-    except Unreadable as error:
-        raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
-    found = tuple(samples(text, str(path)))
+    found = tuple(samples(read_text(path), str(path)))
     if not found:
         raise BadInput(
             f"{path}: no texts; expected lines like {{'id': ..., 'text': ..., 'bad': true or false}}"

@@ -26,7 +26,7 @@ from statek_sim.agent.guards.guard import Guard
 from statek_sim.agent.guards.shipped import MAKERS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import read_text, toml_in, why_no_toml
 
 COMMON: Final[Mapping[str, Any]] = {
     "name": str,
@@ -123,10 +123,7 @@ def guards_file(file: Path, *, judges: Judges = judge_model) -> tuple[Guard, ...
 
 
 def _read(file: Path, judges: Judges) -> Iterator[Guard]:
-    try:
-        text = text_of(file)
-    except Unreadable as error:
-        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
+    text = read_text(file)
     try:
         parsed = toml_in(text)
     except tomllib.TOMLDecodeError as error:
