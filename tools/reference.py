@@ -74,7 +74,7 @@ UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which nee
 
 def python_api() -> str:
     """Return the Python API page."""
-    blocks = ["# The Python API", _HEAD, _SOURCES, *_fixtures(), *_marker()]
+    blocks = ["# The Python API", _HEAD, _API, _SOURCES, *_fixtures(), *_marker()]
     blocks.append("## Types that fixtures return")
     for home in GIVEN:
         module, _, attribute = home.partition(":")
@@ -243,6 +243,10 @@ A scenario file is a YAML file with the following fields. `statek-sim list schem
 editor, and `statek-sim validate PATH` checks files. Times are in virtual seconds, given as numbers or as durations such
 as `90s` and `2h30m`. A run starts on 2026-01-01 at 09:00 UTC; `at` also accepts times such as `tomorrow 09:00` and
 `2026-01-05 14:30`."""
+
+_API: Final = """\
+Fixtures come first, then the types that they return, then each public module. Import a name from the module in its
+heading."""
 
 _SOURCES: Final = """\
 "Behaviour 8" refers to section 8 of [What STATEK does](statek-behaviour.md). For the agent document and the harness

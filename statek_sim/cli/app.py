@@ -111,6 +111,9 @@ def _inside(command: object) -> Mapping[str, Any]:
 def _meant(word: str, commands: Mapping[str, object]) -> str:
     if Path(word).exists():
         return f" To run the file: `statek-sim run {word}`."
+    for group, command in commands.items():
+        if word in _inside(command):
+            return f" Did you mean '{group} {word}'?"
     return suggestion(word, commands)
 
 

@@ -231,6 +231,7 @@ def redirection(host: str) -> str | None:
             variable = next(iter(client.url_variables))
             return (
                 f"a client of {client.provider} made this call: set {variable} before it is created "
-                f"(statek_llm_server does so), or pass it {client.argument}"
+                "(statek_llm_server sets it: create the client, or import its module, inside the test), "
+                f"or pass it {client.argument}"
             )
     return None

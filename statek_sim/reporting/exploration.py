@@ -115,7 +115,7 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
                 known[place] = max(known[place], verdict, key=order.index)
     for name, verdicts in sorted(worst.items()):
         phases = zip(PHASES, verdicts, strict=True)
-        yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not tested'}" for phase, verdict in phases)
+        yield f"  {name}: " + ", ".join(f"{phase}: {verdict or 'not tested'}" for phase, verdict in phases)
 
 
 def verdict_words(exploration: Exploration) -> str:

@@ -60,9 +60,7 @@ def origins(preset: JudgedPreset) -> str:
     }
     own = ", ".join(limits[limit] for limit in limits if limit in preset.stated)
     left = ", ".join(limits[limit] for limit in limits if limit not in preset.stated)
-    return f"sets {own or 'no limit'}" + (
-        f"; STATEK's defaults: {left}" if left else "; STATEK's defaults: none"
-    )
+    return f"sets {own or 'no limit'}" + (f"; STATEK's defaults: {left}" if left else "")
 
 
 def rules_of(result: GateResult) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def test_no_page_waits_for_a_table() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "commands"), [("your-agent", 5), ("claim", 5), ("limit", 6)])
 def test_a_tutorial_is_true(name: str, commands: int, tmp_path: Path) -> None:
-    assert follow(DOCS / f"tutorial-{name}.md", tmp_path, {"COLUMNS": "120"}) == commands
+    assert follow(DOCS / f"tutorial-{name}.md", tmp_path, {"COLUMNS": "80"}) == commands
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_a_tutorial_is_true(name: str, commands: int, tmp_path: Path) -> None:
 def test_the_tutorial_on_recording_is_true(tmp_path: Path) -> None:
     folder = tmp_path / "followed"
     folder.mkdir()
-    assert follow(at_a_free_port("tutorial-record.md", tmp_path), folder, {"COLUMNS": "120"}) == 10
+    assert follow(at_a_free_port("tutorial-record.md", tmp_path), folder, {"COLUMNS": "80"}) == 10
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_the_claim_test_fails_when_the_tool_forgets_its_cleanup(pytester: pytest
 
 
 def test_what_the_harness_thinks_is_what_the_command_prints() -> None:
-    words = ["usage", str(ROOT / "scenarios" / "usage"), "--select", "usage-russian", "--watchdog", "off"]
+    words = ["usage", "--select", "usage-russian", "--watchdog", "off"]
     ran = CliRunner().invoke(app, words)
     assert block("text") in ran.stdout
 

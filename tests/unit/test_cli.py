@@ -139,6 +139,10 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         ),
         (["list", "suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
         (["explode"], "No such command 'explode'. Did you mean 'explore'? `statek-sim help` lists them all"),
+        (
+            ["record"],
+            "No such command 'record'. Did you mean 'cassette record'? `statek-sim help` lists them all",
+        ),
         (["help", "zzz"], "No such command 'zzz'. `statek-sim help` lists them all"),
         (
             ["evals", "rn"],
