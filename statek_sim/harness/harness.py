@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import astuple
-from typing import ClassVar, Final, Self
+from dataclasses import astuple, replace
+from typing import Any, ClassVar, Final, Self
 
 from statek_sim import errors
 from statek_sim.errors import BadSetting
@@ -64,13 +64,23 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         """
         self._has_own_rule = rule is not None
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
-        self._limits = self.limits_type(*limits, limit_extension_per_completion)
-        self._unlimited = all(limit is None for limit in limits)
+        self._use(self.limits_type(*limits, limit_extension_per_completion))
         try:
             self._rule = RULE_IN_USE.get() if rule is None else ExtensionRule(rule)
         except ValueError:
             known = " or ".join(repr(str(known)) for known in ExtensionRule)
             raise BadSetting(f"rule={rule!r}: expected {known}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a limit, which applies from the next check; raises `BadSetting` for an invalid value."""
+        if name in self.limits_type.__dataclass_fields__:
+            self._use(replace(self._limits, **{name: value}))
+        else:
+            super().__setattr__(name, value)
+
+    def _use(self, limits: HarnessLimits) -> None:
+        self._limits = limits
+        self._unlimited = all(limit is None for limit in astuple(limits)[:-1])
         self._known: dict[int | None, LimitsInForce] = {}
 
     @classmethod

@@ -37,8 +37,15 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.lifecycle import DIALOG_STYLES
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
-from statek_sim.runtime.state import futures, pyenv, status
-from statek_sim.runtime.state.access import FULL, attribute, current_access, missing, stored_member
+from statek_sim.runtime.state import chat_log, futures, pyenv, status
+from statek_sim.runtime.state.access import (
+    FULL,
+    attribute,
+    current_access,
+    missing,
+    nothing_to_delete,
+    stored_member,
+)
 from statek_sim.runtime.state.chat_log import NotificationLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
@@ -76,6 +83,19 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
     raise missing(owner, name)
 
 
+def _set_member(self: object, name: str, value: Any) -> None:
+    """Set an attribute; the store refuses a value for an attribute that the class does not have."""
+    is_added = not hasattr(type(self), name)
+    object.__setattr__(self, name, attribute(value).value if is_added else value)
+
+
+def _delete_member(self: object, name: str) -> None:
+    try:
+        object.__delattr__(self, name)
+    except AttributeError:
+        raise nothing_to_delete(name, known=False) from None
+
+
 def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
     """Return a decorator for a class that replaces a STATEK class, so that agents see only STATEK's members.
 
@@ -92,6 +112,7 @@ def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
 
         kind.__getattribute__ = get
         kind.__getattr__ = lambda self, name: _refuse(base.__name__, name, self)
+        kind.__setattr__, kind.__delattr__ = _set_member, _delete_member
         return given
 
     return decorate
@@ -344,10 +365,13 @@ class AppJob(Job):
         return job_members(self, shows, vars(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        found = attribute(value) if is_read_by_agents() else None
+        is_stored = is_read_by_agents() or not hasattr(type(self), name)
+        found = attribute(value) if is_stored else None
         super().__setattr__(name, value if found is None else found.value)
         if found is not None and found.error is not None:
             raise found.error
+
+    __delattr__ = _delete_member
 
     def __repr__(self) -> str:
         # Agent code sees dbzero's message.
@@ -437,6 +461,20 @@ def client_error(error: BaseException) -> BaseException:
         case ProviderUnreachable():
             return httpx.ConnectError(str(error), request=request)
     return error
+
+
+class _UserLogItemType(type):
+    def __call__(cls, *args: Any, **members: Any) -> Any:
+        if len(args) < 2:  # the second one is the time stamp
+            members.setdefault("timestamp", current_runtime().host.timestamp())
+        return chat_log.UserLogItem(*args, **members)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, chat_log.UserLogItem)
+
+
+class UserLogItem(chat_log.UserLogItem, metaclass=_UserLogItemType):
+    """A user message. Calling this class creates the runtime's item, with the present time by default."""
 
 
 _MILLION = Decimal(1_000_000)

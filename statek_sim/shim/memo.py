@@ -27,6 +27,7 @@ from statek_sim.runtime.state.access import (
     is_entered,
     nothing_to_delete,
 )
+from statek_sim.runtime.state.chat_log import CONSOLE_ITEMS, UserLogItem
 from statek_sim.runtime.stored.containers import Kept
 from statek_sim.runtime.stored.ordering import OBJECTS
 from statek_sim.runtime.stored.storable_types import (
@@ -273,7 +274,7 @@ def _special(self: Any, name: str) -> Any:
     if name == "__class__" and current_access() != FULL and not _reads_for_us():
         # Therefore agent code cannot compare two objects of a dataclass, whose `__eq__` reads `__class__`.
         raise denied(name)
-    return object.__getattribute__(self, name)
+    return _got_by_application(self, name)
 
 
 def _reads_for_us() -> bool:
@@ -349,7 +350,7 @@ def _check_open(self: Any) -> None:
 def is_memo(value: Any) -> bool:
     """Return whether `value` is a stored object or a class of stored objects."""
     kind = value if isinstance(value, type) else type(value)
-    return _MADE in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
+    return _MADE in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler, UserLogItem, *CONSOLE_ITEMS))
 
 
 def has_class_tag(value: Any) -> bool:
@@ -380,6 +381,7 @@ class StoredEnum(metaclass=NamedAsInC):
 
     names_its_members = True
     """A tool parameter of this type also accepts the name of a value."""
+    __slots__ = ("_early", "_name", "_strays", "_values")
 
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name

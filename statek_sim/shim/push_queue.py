@@ -11,7 +11,7 @@ from statek_sim.runtime.task import create_new_job
 from statek_sim.shim.agents import SupervisedAgent
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.memo import memo
-from statek_sim.shim.queries import fetch, find, uuid
+from statek_sim.shim.queries import fetch, find, get_prefix_of, uuid
 from statek_sim.shim.store import current_store, is_current, set_prefix
 
 
@@ -62,12 +62,15 @@ class StatekPushQueue:
         return False
 
     def pop_from_job_console(self, count: int, prefix: str | int | None = None) -> list[tuple[str, Any]]:
-        """Remove up to `count` messages, oldest first, and return them with their jobs' ids."""
-        if prefix is not None:
-            raise NotCovered("StatekPushQueue.pop_from_job_console with prefix")
-        queue, count = self.__job_console_queue, max(count, 0)
-        self.__job_console_queue = queue[count:]
-        return [(item.job_uuid, item.message) for item in queue[:count]]
+        """Remove up to `count` messages, oldest first, and return them with their jobs' ids.
+
+        With `prefix`, take only messages for jobs in that prefix; an id without an object raises RuntimeError.
+        """
+        queue = self.__job_console_queue
+        chosen = [item for item in queue if _is_in(item.job_uuid, prefix)]
+        popped = {uuid(item): (item.job_uuid, item.message) for item in chosen[: max(count, 0)]}
+        self.__job_console_queue = [item for item in queue if uuid(item) not in popped]
+        return [*popped.values()]
 
     def pop_from_agent_queue(self, agent: SupervisedAgent, count: int) -> list[Any]:
         """Remove up to `count` events for an agent, oldest first, and return them."""
@@ -76,6 +79,13 @@ class StatekPushQueue:
         queue, count = self.__agent_queues[uuid(agent)], max(count, 0)
         self.__agent_queues[uuid(agent)] = queue[count:]
         return [item.event for item in queue[:count]]
+
+
+def _is_in(job_uuid: str, prefix: str | int | None) -> bool:
+    try:
+        return prefix is None or prefix in get_prefix_of(job_uuid)
+    except TypeError as error:
+        raise RuntimeError(f"{error}\n") from None
 
 
 def _queues(prefixes: Iterable[str | int]) -> list[StatekPushQueue]:

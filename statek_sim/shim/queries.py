@@ -9,12 +9,23 @@ from typing import Any, Final, final
 
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.stored.storable_types import EnumValue, NamedAsInC, stored, type_text
+from statek_sim.runtime.stored.storable_types import (
+    EnumValue,
+    Kind,
+    NamedAsInC,
+    kind_of,
+    refusal,
+    stored,
+    type_text,
+)
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.memo import has_class_tag, is_memo, number_of
-from statek_sim.shim.store import current_store
+from statek_sim.shim.store import PrefixMetaData, current_store, get_current_prefix
 
 _UUID: Final = "STAND-IN-"
+_NO_TAG: Final = "Unable to resolve foreign composite tag key\n"
+"""dbzero's error for removing something that cannot be a tag."""
+_NOT_STORED: Final = (int, float, bytes, tuple, list, dict, set, type, type(None))
 _OF_JOBS: Final = "STATEK_JOB"
 """The tag that STATEK gives every job."""
 
@@ -27,10 +38,13 @@ class No:
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
-    """A stored object used as a tag on other objects."""
+class Tag(metaclass=NamedAsInC):
+    """A stored object, or a class of stored objects, used as a tag on objects."""
 
-    number: int
+    number: int | type
+
+
+Tag.__name__ = "dbzero.Tag"
 
 
 @final
@@ -40,6 +54,8 @@ class Found:
     `sorted_from` is the query that an index has sorted. As in dbzero, the result has that query's length,
     even if the index lacks some of the query's objects.
     """
+
+    __slots__ = ("_items", "_sorted_from")
 
     def __init__(self, items: Callable[[], list[Any]], sorted_from: Found | None = None) -> None:
         self._items = items
@@ -93,7 +109,15 @@ def _check(criterion: Any) -> None:
         for part in criterion:
             _check(part)
     elif not (isinstance(criterion, str | Tag | EnumValue | Found) or _is_stored_object(criterion)):
+        _refuse_unsupported(criterion)
         raise RuntimeError(f"Unable to interpret object of type: {_type_name(criterion)} as a query\n")
+
+
+def _refuse_unsupported(value: Any) -> None:
+    """Raise dbzero's RuntimeError for a value that it cannot store."""
+    kind: type = type(value)
+    if kind_of(kind) is Kind.REFUSED:
+        raise refusal(value)
 
 
 def _is_stored_object(value: Any) -> bool:
@@ -151,12 +175,13 @@ def _is_tagged(job: Job, criterion: Any) -> bool:
     return is_status or criterion in own or current_store().has_tag(number_of(job), _tag(criterion))
 
 
-def _tag(value: Any) -> Hashable:
+def _tag(value: Any, refused: str = "Unable to interpret object of type: {} as a tag\n") -> Hashable:
     if isinstance(value, str | Tag | EnumValue):
         return value
     if _is_stored_object(value):
         return as_tag(value)
-    raise RuntimeError(f"Unable to interpret object of type: {_type_name(value)} as a tag\n")
+    _refuse_unsupported(value)
+    raise RuntimeError(refused.format(_type_name(value)))
 
 
 def no(criterion: Any) -> No:
@@ -165,16 +190,16 @@ def no(criterion: Any) -> No:
 
 
 def as_tag(stored: Any) -> Tag:
-    """Return a stored object as a tag."""
+    """Return a stored object, or a class, as a tag. A class as a tag is not the tag that `find(class)` looks for."""
     if not is_memo(stored):
         raise TypeError("as_tag: Expected a memo object")
-    if isinstance(stored, type):
-        raise NotCovered(f"dbzero.as_tag({stored.__name__})")
-    return Tag(number_of(stored))
+    return Tag(stored if isinstance(stored, type) else number_of(stored))
 
 
 class Tags(metaclass=NamedAsInC):
     """The tags on some objects."""
+
+    __slots__ = ("_numbers", "_stored")
 
     def __init__(self, stored: tuple[Any, ...]) -> None:
         self._stored = stored
@@ -189,7 +214,7 @@ class Tags(metaclass=NamedAsInC):
     def remove(self, *tags: Any) -> None:
         """Remove tags."""
         for number in self._numbers:
-            current_store().untag(number, {_tag(tag) for tag in _flat(tags)})
+            current_store().untag(number, {_tag(tag, _NO_TAG) for tag in _flat(tags)})
 
 
 Tags.__name__ = "dbzero.Tags"
@@ -213,7 +238,7 @@ def tags(*stored: Any) -> Tags:
 
 def _flat(tags: tuple[Any, ...]) -> Iterator[Any]:
     for tag in tags:
-        if isinstance(tag, list | tuple | set):
+        if isinstance(tag, list | tuple | set | Found):
             yield from tag
         else:
             yield tag
@@ -229,6 +254,19 @@ def uuid(stored: Any) -> str:
     if not _is_stored_object(stored):
         raise RuntimeError(f"Unable to generate UUID for: {_type_name(stored)} type\n")
     return stored.id if isinstance(stored, Job) else f"{_UUID}{number_of(stored)}"
+
+
+def get_prefix_of(stored: Any) -> PrefixMetaData:
+    """Return the prefix of a stored value, or of the object with an id, which is always the test's prefix.
+
+    Raises dbzero's TypeError or RuntimeError for any other value.
+    """
+    _refuse_unsupported(stored)
+    if not exists(stored) if isinstance(stored, str) else isinstance(stored, _NOT_STORED):
+        raise TypeError(
+            "dbzero.storage_api.PrefixMetaData() argument after * must be an iterable, not NoneType"
+        )
+    return get_current_prefix()
 
 
 def fetch(*what: Any) -> Any:
@@ -273,6 +311,8 @@ class Index:
     All keys in an index, and the limits in queries, must have the same type. Changes become visible when the
     index is next used.
     """
+
+    __slots__ = ("_changes", "_entries", "_kind")
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []

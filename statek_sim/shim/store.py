@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from statek_sim.runtime.stored.ordering import Members
@@ -28,7 +27,9 @@ class Store:
         self._tags: dict[int, set[Hashable]] = {}
         self._tagged: dict[int, Any] = {}
         self.singletons: dict[type, Any] = {}
-        self.prefix = Prefix("statek-test", 1)
+        self.prefix = PrefixMetaData("statek-test", 1)
+        self.is_named = False
+        """Whether the application has opened a prefix."""
         self._members: dict[type, Members] = {}
         self.deleted: set[tuple[int | None, str]] = set()
         """Deleted members, as `(object number, member name)` pairs."""
@@ -59,6 +60,11 @@ class Store:
         if holder is not None:
             moved, self._next = self._next, self._next + 1
             self._objects[moved], self._places[id(holder)] = holder, moved
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the application has opened a prefix or stored an object."""
+        return self.is_named or self._next > 1
 
     def number_of(self, instance: Any) -> int | None:
         """Return a stored object's number, or None for any other object."""
@@ -185,17 +191,27 @@ def nothing(*_args: Any, **_options: JSON) -> None:
     current_store()
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class PrefixMetaData(NamedTuple):
     """A dbzero prefix, which is an object store; a test has only one."""
 
     name: str
     uuid: int
 
 
-def open_prefix(prefix_name: str, *_args: Any, **_options: Any) -> None:
-    """Name the test's store, which replaces every prefix."""
-    current_store().prefix = Prefix(prefix_name.strip("/"), 1)
+def open_prefix(prefix_name: str, open_mode: str = "rw", *_args: Any, **_options: Any) -> None:
+    """Name the test's store, or do nothing for its present name.
+
+    Raises dbzero's RuntimeError for a new prefix with the mode "r", and `NotCovered` for a second prefix.
+    """
+    store, name = current_store(), prefix_name.strip("/")
+    if name != store.prefix.name:
+        if open_mode == "r":
+            raise RuntimeError(f"Prefix: {name} not found\n")
+        if store.is_used:
+            raise NotCovered(
+                f"dbzero.open({prefix_name!r}) after the prefix {store.prefix.name!r} was opened or got objects"
+            )
+        store.prefix, store.is_named = PrefixMetaData(name, 1), True
 
 
 def is_current(prefix: str | int) -> bool:
@@ -211,14 +227,9 @@ def set_prefix(stored: Any, prefix: str | None) -> None:
         raise NotCovered(f"dbzero.set_prefix(..., {prefix!r}), a store other than the test's own")
 
 
-def get_current_prefix() -> Prefix:
+def get_current_prefix() -> PrefixMetaData:
     """Return the test's prefix."""
     return current_store().prefix
-
-
-def get_prefix_of(_stored: Any) -> Prefix:
-    """Return an object's prefix, which is always the test's prefix."""
-    return get_current_prefix()
 
 
 def immutable(function: Callable[..., Any]) -> Callable[..., Any]:

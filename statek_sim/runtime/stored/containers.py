@@ -713,6 +713,8 @@ def _refuse_unsupported(key: Value) -> None:
     kind: type = type(key)
     if kind_of(kind) is Kind.REFUSED:
         raise refusal(key)
+    if isinstance(key, str) and unstorable(key) is not None:
+        raise StoreKills("a string with a lone surrogate was looked up in a stored dict or set")
     if isinstance(key, tuple):
         for item in key:
             _refuse_unsupported(item)
@@ -789,8 +791,14 @@ class _Members(_Collection):
     def _is_within(self, other: Value) -> bool:
         return _members(self._lookup_members(other)).keys() <= _members(other).keys()
 
+    def _found(self, other: Value) -> Iterator[bool]:
+        """Yield whether each item of a collection is a member; raises dbzero's error for an item it cannot look up."""
+        for item in other._items if isinstance(other, Set) else _members(other):
+            known = isinstance(other, Set) or isinstance(item, FunctionType)
+            yield item in self._items if known else item in self
+
     def __eq__(self, other: object) -> bool:
-        return _is_set(other) and self._items.keys() == _members(other).keys()
+        return _is_set(other) and len(self) == len(_members(other)) and all(self._found(other))
 
     def __lt__(self, other: Value) -> bool:
         if not _is_set(other):
@@ -801,10 +809,12 @@ class _Members(_Collection):
         return self._is_within(other) if _is_set(other) else NotImplemented
 
     def __gt__(self, other: Value) -> bool:
-        return self._items.keys() > _members(other).keys() if _is_set(other) else NotImplemented
+        if not _is_set(other):
+            return NotImplemented
+        return len(self) != len(other) and all(self._found(other))
 
     def __ge__(self, other: Value) -> bool:
-        return self._items.keys() >= _members(other).keys() if _is_set(other) else NotImplemented
+        return all(self._found(other)) if _is_set(other) else NotImplemented
 
     def issubset(self, other: Value) -> bool:
         """Return whether the other set contains every member of this one."""
@@ -812,11 +822,11 @@ class _Members(_Collection):
 
     def issuperset(self, other: Value) -> bool:
         """Return whether every member of the other set is also a member of this one."""
-        return self._items.keys() >= _members(other).keys()
+        return all(self._found(other))
 
     def isdisjoint(self, other: Value) -> bool:
         """Return whether the two sets have no common member."""
-        return self._items.keys().isdisjoint(_members(other))
+        return not (self._items and any(self._found(other)))
 
 
 @_as_dbzeros("Set")

@@ -69,6 +69,7 @@ HOMES: Final[Mapping[str, str]] = {
         "prompt_config": "PromptSection SystemPrompt",
         "pyenv": "Error PyEnv",
         "future": "CombinedFutureResult FutureElement FutureResult",
+        "statek_push_queue": "StatekPushQueue",
         "task": "SubTaskHandler TaskError TaskFutureResult",
         "utils": "CallSpec CodeBlock",
     }.items()
