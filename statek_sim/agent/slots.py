@@ -32,6 +32,7 @@ class SlotRules:
 
     share: float | None = 1.0
     """Seconds by which each additional waiting job from the same submitter is put back, so that a submitter with a
+    hundred jobs does not block one with a single job. If None, submitters are not distinguished (agent document §9).
     """
 
     preempts: Literal["never", "step"] = "step"
@@ -43,6 +44,7 @@ class SlotRules:
 
     full: Literal["refuse", "displace"] = "displace"
     """Which job is rejected if too many are waiting: the new one, or the one that would be served last. In the agent
+    document §9, adding a job blocks instead.
     """
 
     def __post_init__(self) -> None:

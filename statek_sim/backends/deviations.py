@@ -15,6 +15,7 @@ from statek_sim import trace as events
 from statek_sim.backends.deviation_plan import DeviationPlan, Picks, Place, Point, refuse
 from statek_sim.errors import ProviderFailure, ScriptError
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.scripted import lane_key
 from statek_sim.runtime.execution.model_request import REPLY_OVER
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job, get_current_job
@@ -153,14 +154,14 @@ class PinnedReplies:
     def _answer(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
         if self._first_run is None:
             return self._provider.complete(request)
-        if self._lane(request) in self._live:
+        if lane_key(self._script, request) in self._live:
             try:
                 return self._provider.complete(request)
             except ScriptError:
                 return self._no_reply(request, place)
         job, number = self._twin(request), place[1]
         answers = self._first_run.answers.get((job, number))
-        if answers is None and self._lane(request) in self._endless:
+        if answers is None and lane_key(self._script, request) in self._endless:
             answers = next(
                 reversed([a for (other, _), a in self._first_run.answers.items() if other == job]), None
             )
@@ -176,10 +177,6 @@ class PinnedReplies:
     def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
         self.unknown.append(place)
         return refuse(request)
-
-    def _lane(self, request: ChatRequest) -> str:
-        own = f"job:{request.job_id}"
-        return own if own in self._script else request.role
 
     def _twin(self, request: ChatRequest) -> str:
         """Return the job in the uninterrupted run whose replies this request gets.

@@ -6,7 +6,7 @@ The replies for an agent role or a job form a lane. A request gets the first rep
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from heapq import merge
 from operator import attrgetter
 from typing import Any, Final, final
@@ -151,10 +151,10 @@ class ScriptedLLM:
         """Return the answer from the next reply that accepts `request`, or raise the scripted failure."""
         if self._keep:
             self.requests.append(request)
-        lanes = self._lanes
-        lane = lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
-        if lane is None:
-            raise UnmatchedRequest(no_script_text(request, lanes))
+        key = lane_key(self._lanes, request)
+        if key is None:
+            raise UnmatchedRequest(no_script_text(request, self._lanes))
+        lane = self._lanes[key]
         entry = lane.take(request)
         if entry is None:
             raise _no_reply(lane, request)
@@ -178,6 +178,12 @@ class ScriptedLLM:
         left = self.unused()
         if left:
             raise UnusedReplies(unused_text(left))
+
+
+def lane_key(keys: Container[str], request: ChatRequest) -> str | None:
+    """Return the key of the replies for a request: `job:<job id>`, else its role, else `EVERYBODY`, or None."""
+    options = (f"job:{request.job_id}", request.role, EVERYBODY)
+    return next((key for key in options if key in keys), None)
 
 
 def lanes_of(script: Script) -> dict[str, Lane]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.recording_lookup import differences
+from statek_sim.cassettes.recording_lookup import Recordings, differences
 from statek_sim.errors import InvalidFormat
 from statek_sim.providers.wire.format import WireFormat, format_at
 from statek_sim.providers.wire.reply import MALFORMED
@@ -23,20 +22,16 @@ _CHANGES_ALWAYS: Final = frozenset(
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
     """Return the differences between two cassettes, one per line. Replies to equal requests are compared in order."""
-    lanes: dict[str, deque[Exchange]] = {}
-    for exchange in old:
-        lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
+    recordings = Recordings(old, matching)
     lines: list[str] = []
     for exchange in new:
-        lane = lanes.get(matching.fingerprint(exchange.request))
+        before = recordings.play(matching.fingerprint(exchange.request))
         lines += (
-            _reply_changes(lane.popleft(), exchange)
-            if lane
-            else [f"+ {_named(exchange)}: only in the new cassette"]
+            [f"+ {_named(exchange)}: only in the new cassette"]
+            if before is None
+            else _reply_changes(before, exchange)
         )
-    gone = sorted(
-        (exchange for lane in lanes.values() for exchange in lane), key=lambda exchange: exchange.line
-    )
+    gone = [old[number] for number in recordings.unplayed()]
     return [*(f"- {_named(exchange)}: only in the old cassette" for exchange in gone), *lines]
 
 

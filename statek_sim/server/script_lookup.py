@@ -15,7 +15,7 @@ from statek_sim.providers.mismatch import Entry, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply, reply_list
-from statek_sim.providers.scripted import EVERYBODY, Lane, Script, lanes_of
+from statek_sim.providers.scripted import EVERYBODY, Lane, Script, lane_key, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
 """The request header that selects the script for a role; without it, the model name selects the script."""
@@ -40,8 +40,8 @@ class PlayedScript:
         return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:
-        lanes = self._lanes
-        return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
+        key = lane_key(self._lanes, request)
+        return None if key is None else self._lanes[key]
 
     def demanded(self, request: ChatRequest, name: str) -> Entry:
         """Return the entry that answers a request (`name` in messages); raises `UnmatchedRequest` if there is none."""
