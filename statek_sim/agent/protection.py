@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, Final, Literal
 
 from statek_sim.errors import BadInput
@@ -190,9 +189,9 @@ class TurnSeen:
 class LoopSettings:
     """Defines what counts as a loop. `periods`: the longest period, in turns; `repeats`: how often it must occur.
 
-    `near`: the first response is given after this many consecutive turns that each resemble the previous one; 0
-    disables it. `polling` maps the names of tools that poll legitimately to how often the same answer is allowed, in a
-    row or alternating with other polls.
+    `near`: the first response is given after this many consecutive turns that each resemble the previous one, or the
+    one a longer period before; 0 disables it. `polling` maps the names of tools that poll legitimately to how often the
+    same answer is allowed, in a row or alternating with other polls.
     """
 
     periods: int = 4
@@ -295,11 +294,14 @@ def _near_loop(watch: Watch, settings: LoopSettings) -> tuple[Watch, Loop]:
 
 
 def _are_near(turns: Sequence[_Turn], settings: LoopSettings) -> bool:
-    """Return whether each of the newest turns resembles the previous one; turns that poll do not count."""
+    """Return whether each of the newest turns resembles the one a period before; turns that poll do not count."""
     newest = turns[-settings.near :] if settings.near else ()
-    return 0 < settings.near == len(newest) and all(
-        not one.polls and not other.polls and similarity(one.text, other.text) > settings.alike
-        for other, one in reversed([*pairwise(newest)])
+    return 0 < settings.near == len(newest) and any(
+        all(
+            not one.polls and not other.polls and similarity(one.text, other.text) > settings.alike
+            for other, one in reversed([*zip(newest, newest[period:], strict=False)])
+        )
+        for period in range(1, min(settings.periods, settings.near - 1) + 1)
     )
 
 

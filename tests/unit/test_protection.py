@@ -107,6 +107,7 @@ def test_another_result_is_no_repetition() -> None:
         [_call("find", q="a cheap hotel" + " " * number) for number in range(30)],
         [_call("find", q=f"a cheap hotel in the centre of Oslo, page {number}") for number in range(30)],
         [_call("clock", f"at 12:00:{number:02} the job was still waiting for a machine") for number in range(30)],
+        [_call(("find", "grep")[number % 2], q=f"a hotel in the centre, page {number}") for number in range(30)],
         [TurnSeen(text=f"I look into the folder once more ({number}).") for number in range(2)]
         + [_call("find", f"nothing was found in {number} files of the project") for number in range(28)],
     ],
@@ -124,6 +125,7 @@ def test_thirty_turns_that_are_nearly_the_same_are_a_loop(turns: list[TurnSeen])
         [_call("page", f"{number * 7} {number**3} {number**5}", cursor=str(number**4)) for number in range(60)],
         [_call("read", "import os\n" * number, path=f"src/{chr(97 + number)}/main.py") for number in range(26)],
         [_call("clock", f"at 12:00:{number:02} the job waits") for number in range(24)],
+        [_call(("read", "edit")[number % 2], path=f"src/{chr(97 + number // 2) * 9}.py") for number in range(40)],
     ],
 )  # fmt: skip
 def test_pages_and_files_are_none(turns: list[TurnSeen]) -> None:
