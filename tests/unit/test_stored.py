@@ -406,3 +406,12 @@ def test_echoing_a_subclass_of_text_is_an_error_that_counts(
         str(function()),
     ]
     assert job.job_log.counters.exceptions == 1
+
+
+def test_the_first_of_several_keys_with_one_hash_is_removed() -> None:
+    """`0` for an empty string, and of `(1, 2)` and `(2, 1)` the older one: as dbzero 0.7.0 did it."""
+    numbers, grid = Dict({"": 2, 0: 1}), Dict({(2, 1): "b", (1, 2): "a", (3, 3): "c"})
+    del numbers[""], grid[1, 2]
+    assert list(numbers.items()) == [("", 2)]
+    assert [item for _, item in grid.items()] == ["c", "a"]
+    assert Dict({0: "a", "": "b"}).pop("") == "a"

@@ -20,7 +20,7 @@ from itertools import chain
 from types import FunctionType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Self
 
-from statek_sim.runtime.stored.ordering import in_store_order, unchanged
+from statek_sim.runtime.stored.ordering import in_store_order, key_hash, unchanged
 from statek_sim.runtime.stored.storable_types import (
     INJECTED,
     EarlyEnumValue,
@@ -615,7 +615,15 @@ class Dict(_Collection):
         if isinstance(key, list | dict | set | List | Dict | Set) or _is_beyond(key):
             raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
         # A missing key is not an error.
-        self._items.pop(_looked_up_plain(key), None)
+        self._items.pop(self._removed_for(key), None)
+
+    def _removed_for(self, key: Value) -> Value:
+        """Return the key that dbzero removes: the first in its order with the same hash, such as 0 for ''."""
+        plain = _looked_up_plain(key)
+        if (plain and isinstance(plain, str)) or (isinstance(plain, int) and plain in self._items):
+            return plain
+        wanted = key_hash(plain)
+        return next(iter(in_store_order(k for k in self._items if key_hash(k) == wanted)), plain)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dict):
@@ -648,7 +656,7 @@ class Dict(_Collection):
             if len(key_and_default) > 1:
                 return key_and_default[1]
             raise KeyError("not found")
-        return read(self._items.pop(_looked_up(key))[1])
+        return read(self._items.pop(self._removed_for(key))[1])
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
         """Return the item, which is set to `default` if it was missing."""
