@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
+from operator import itemgetter
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -84,7 +85,9 @@ class Store:
 
     def newest_first(self) -> list[Any]:
         """Return all objects, newest first. dbzero returns objects in this order, but does not guarantee it."""
-        return [self._objects[number] for number in sorted(self._objects, reverse=True)]
+        # The items hold the objects, which may be collected at any time.
+        items = sorted(self._objects.items(), key=itemgetter(0), reverse=True)
+        return [instance for _, instance in items]
 
     def with_number(self, number: int) -> Any:
         """Return the object with this number, or None if it no longer exists."""

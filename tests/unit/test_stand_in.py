@@ -20,7 +20,7 @@ from statek_sim.shim import queries, store
 from statek_sim.shim.agents import DialogAgent, SupervisedAgent
 from statek_sim.shim.covered_names import MODULES, NotCovered, StandIns
 from statek_sim.shim.memo import enum, is_memo, memo
-from statek_sim.shim.store import opened_store
+from statek_sim.shim.store import Store, opened_store
 from tests.tables import table_test
 
 Colour = enum("Colour", ["RED", "BLUE"])
@@ -308,3 +308,20 @@ def test_models_on_dbzero_that_are_not_installed_are_asked_for_by_name() -> None
         ModuleNotFoundError, match=r"^dbzero_modelkit is not installed: pip install dbzero-modelkit "
     ):
         StandIns().find_spec("dbzero_modelkit", path=[])
+
+
+class Circle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize("allocations", range(20))
+def test_objects_that_are_collected_during_a_query_are_left_out(allocations: int) -> None:
+    store, threshold = Store(), gc.get_threshold()
+    for _ in range(50):
+        store.add(Circle())
+    gc.set_threshold(gc.get_count()[0] + allocations)
+    try:
+        assert len(store.newest_first()) <= 50
+    finally:
+        gc.set_threshold(*threshold)
