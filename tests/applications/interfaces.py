@@ -136,6 +136,7 @@ def test_handlers_of_a_job(statek_app, facts):
     statek_app.script(clerk=["claim()", "exit(1)"])
     job = create_new_job(create(claim))
     facts["before"] = [len(job.error_handlers), bool(job.error_handlers), list(job.error_handlers)]
+    facts.attempt("first of none", lambda: job.error_handlers[0])
     statek_app.run()
     facts["count"] = len(job.error_handlers)
     facts.attempt("first", lambda: [type(job.error_handlers[0]).__name__, job.error_handlers[0].context])
@@ -156,7 +157,19 @@ def test_reminders_and_prompts(statek_app, facts):
     facts.attempt("both", lambda: agent.system_prompt(None, {"who": "Ada"}, who="Bob"))
 
 
-@pytest.mark.parametrize("model", ["x/rl=50", "openai/gpt-4o/reasoning_level=5", "rl=50", "x/"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "x/rl=50",
+        "openai/gpt-4o/reasoning_level=5",
+        "rl=50",
+        "x/",
+        "x/rl=low",
+        "x/rl=101",
+        "x/rl=05",
+        "x/rl=1/reasoning_level=2",
+    ],
+)
 def test_models_of_odd_names(statek_app, facts, model):
     facts.attempt("job", lambda: create_new_job(create(MODEL=model)).status)
     statek_app.run()

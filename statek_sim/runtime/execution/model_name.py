@@ -79,9 +79,14 @@ def model_for_provider(text: str, provider: str | None) -> str:
 
 
 def check_reasoning(text: str) -> None:
-    """Raise `BadModelName` for a positive reasoning level, which needs a provider configuration."""
+    """Raise `BadModelName` for an invalid reasoning level, or a positive one, which needs a provider configuration."""
     params = parse_model_name(text).params
-    if any(params.get(key, "0") != "0" for key in ("rl", "reasoning_level")):
+    levels = {params[key].strip() for key in ("rl", "reasoning_level") if key in params}
+    if len(levels) > 1:
+        raise BadModelName("rl and reasoning_level specify conflicting values")
+    if not levels <= set(map(str, range(101))):
+        raise BadModelName("reasoning level must be an integer from 0 through 100")
+    if levels - {"0"}:
         raise BadModelName("positive reasoning level requires a provider configuration")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.runtime.state.access import attribute, ended_in
 from statek_sim.runtime.state.context import CurrentJob
+from statek_sim.runtime.stored.containers import List
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
@@ -105,7 +106,8 @@ class HandlerList:
         return iter(self._handlers)
 
     def __getitem__(self, index: int) -> ErrorHandler:
-        return self._handlers[index]
+        found: ErrorHandler = List._of(self._handlers)[index]
+        return found
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
         """Register a handler with its context in stored form; raises the store's error for a rejected context."""
