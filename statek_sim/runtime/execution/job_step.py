@@ -131,8 +131,12 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
         failure = error
     services.trace.passed("block ended", job.id)
     # After warmup, errors are not handled here: they are already on the console, where the model will see them.
-    if failure is not None and job.life.status is JobStatus.WARMING_UP:
+    is_failed_warmup = failure is not None and job.life.status is JobStatus.WARMING_UP
+    if failure is not None and is_failed_warmup:
         fail_warmup(job, failure)
+    # Break a reference cycle through the traceback: the store forgets objects that only the failed code held.
+    failure = None
+    if is_failed_warmup:
         return False
     if job.py_env.exit_status is not None:
         _finish_by_exit(services, job)
