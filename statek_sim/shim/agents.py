@@ -15,9 +15,12 @@ from statek_sim.runtime.agents.warmup_source import (
     codes_of,
     get_referenced_locals,
     parse_warmup,
+    parse_warmup_code,
 )
+from statek_sim.runtime.execution.job_registry import equals_itself
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
+from statek_sim.runtime.state.chat_log import CodeBlock
 from statek_sim.runtime.stored.storable_types import KEEPER
 from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
@@ -74,6 +77,17 @@ class WarmupDef:
         return self.metadata is not None and self.metadata.get("hidden") is True
 
 
+def _warmup_code(agent: Any) -> WarmupSource:
+    definition: WarmupDef | None = getattr(agent, "warmup_def", None)
+    return None if definition is None else definition.warmup_code
+
+
+def _as_they_are(code: str | CodeBlock | Sequence[str | CodeBlock]) -> list[CodeBlock]:
+    """Return stored warmup code as blocks; in text that was not parsed, separators and tool calls are only code."""
+    blocks = [code] if isinstance(code, str | CodeBlock) else code
+    return [CodeBlock(block) if isinstance(block, str) else block for block in blocks]
+
+
 @dataclass_there
 @memo
 @dataclass(eq=False)
@@ -125,10 +139,11 @@ class Agent(runtime.Agent):
 
     @property
     def warmup(self) -> WarmupSource:  # type: ignore[override]  # made of a field of STATEK's
-        """The warmup code."""
+        """The warmup code, whose text is not parsed again; raises its SyntaxError or ValueError if it is invalid."""
         check_reader(self, "warmup")
-        definition: WarmupDef | None = getattr(self, "warmup_def", None)
-        return None if definition is None else definition.warmup_code
+        code = _warmup_code(self)
+        parse_warmup(code, bind_assignments=False)
+        return None if code is None else _as_they_are(code)
 
     @property
     def chat_style(self) -> str | None:  # type: ignore[override]  # STATEK's agents have none
@@ -240,7 +255,7 @@ class SupervisedAgent(Agent):
     @property
     def referenced_locals(self) -> list[str]:
         """The names that the agent's warmup code reads but does not bind."""
-        return get_referenced_locals("\n".join(codes_of(self.warmup or ())))
+        return get_referenced_locals("\n".join(codes_of(_warmup_code(self) or ())))
 
     def create_job_def(
         self,
@@ -262,17 +277,12 @@ class SupervisedAgent(Agent):
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
         """Replace the warmup code; return whether it changed."""
         blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
-        if blocks == parse_warmup(self.warmup, bind_assignments=False):
+        is_known = [*blocks] == _as_they_are(_warmup_code(self) or ())
+        if is_known and all(equals_itself(call) for block in blocks for call in block.tool_calls):
             return False
-        if not blocks:
-            self.warmup_def = None
-            return True
         metadata = {key: value for block in blocks for key, value in block.metadata.items()}
-        codes = [block.code for block in blocks]
-        # Blocks with tool calls or metadata are stored as text, and the runtime parses them again.
-        is_plain = not metadata and not any(block.tool_calls for block in blocks)
-        kept: Any = (codes[0] if len(codes) == 1 else codes) if is_plain else unparsed_warmup_def
-        self.warmup_def = WarmupDef(kept, metadata or None)
+        code = parse_warmup_code(unparsed_warmup_def)
+        self.warmup_def = None if code is None else WarmupDef(code, metadata or None)
         return True
 
 

@@ -3,15 +3,16 @@
 
 import dbzero as db0
 import pytest
-from statek import create_new_job, get_llm_harness
-from statek.agents import DialogAgent, SupervisedAgent
+from statek import create_new_job, get_llm_harness, tool
+from statek.agents import DialogAgent, SupervisedAgent, WarmupDef
 from statek.executors.chat_log_item import UserLogItem
-from statek.executors.job import JobStatus
+from statek.executors.job import JobStatus, parse_warmup_code
 from statek.executors.utils import process_push_notifications
 from statek.prompt_config import make_system_prompt
 from statek.statek_push_queue import StatekPushQueue
+from statek.utils import CodeBlock
 
-from statek_sim import text
+from statek_sim import text, tool_call
 
 
 @db0.memo
@@ -29,12 +30,39 @@ class Plain:
     pass
 
 
+@tool
+def rent(**kwargs):
+    """Rent a locker."""
+    return Locker()
+
+
+@tool
+def note(value: int = 0, **kwargs):
+    """Note a value."""
+    return value
+
+
+@tool
+def lose(**kwargs):
+    """Lose a locker."""
+    lost = Locker()
+    raise ValueError(f"no {lost.held}")
+
+
+@tool
+def rented(**kwargs):
+    """Count lockers."""
+    return len(db0.find(Locker))
+
+
 def send(body, media=None):
     """Send nothing."""
 
 
 def clerk(role="clerk", **options):
-    return SupervisedAgent(role, make_system_prompt("Do."), [], _metadata={"MODEL": "gpt-4o"}, **options)
+    return SupervisedAgent(
+        role, make_system_prompt("Do."), [rent, lose, rented, note], _metadata={"MODEL": "gpt-4o"}, **options
+    )
 
 
 def test_messages_built_without_a_time(statek_app, facts):
@@ -202,6 +230,115 @@ def test_attributes_that_are_missing(statek_app, facts):
         facts[f"{name} extra"] = owner.extra
         del owner.extra
         facts.attempt(f"{name} gone", lambda owner=owner: owner.extra)
+
+
+FAILING = (
+    "x = rent()\n1/0",
+    "rent()\n1/0",
+    "lose()",
+    "def get():\n    y = rent()\n    return 1/0\nget()",
+    "[rent() for i in range(3)]\n1/0",
+    "x = [rent()]\nx[0] = 1/0",
+    "try:\n    lose()\nexcept ValueError as e:\n    raise RuntimeError('x') from e",
+    "z = (lambda locker: 1/0)(rent())",
+)
+
+
+@pytest.mark.statek(
+    limits={
+        "max_turns": 99,
+        "max_exceptions": 99,
+        "max_consecutive_exceptions": 99,
+        "max_token_usage": None,
+    }
+)
+def test_lockers_of_failed_code(statek_app, facts):
+    replies = [reply for code in FAILING for reply in (code, "rented()")]
+    statek_app.script(clerk=[*replies, tool_call("lose"), "exit(rented())"], warm=[])
+    statek_app.create_job(clerk())
+    statek_app.run()
+    statek_app.create_job(clerk("warm"), warmup_code="x = rent()\nlose()")
+    statek_app.run()
+    facts["left"] = len(db0.find(Locker))
+
+
+CALL = "note(value=4) #STATEK: as tool\nx = 1"
+SPLIT = "x = 1\n# ----------\nnote(value=x)\n# ----------\n#STATEK: hidden = True\ny = 2"
+CALLS = "note(3)\nx = 1\n# ----------\n#STATEK: hidden = True\nnote(value=x) #STATEK: as tool\n# ----------\nnote(9) #STATEK: as tool"
+UPDATES = {
+    "named": CALL,
+    "plain": "x = 1\nnote(9) #STATEK: as tool",
+    "several": CALLS,
+    "code": "x = 1\n# ----------\nx = 2",
+}
+AS_IT_IS = {
+    "call": lambda: CALL,
+    "split": lambda: SPLIT,
+    "list": lambda: ["x = 1", "note(3) #STATEK: as tool"],
+    "block": lambda: CodeBlock(CALL),
+    "blocks": lambda: [CodeBlock(SPLIT), "\n  \n", "z = 1\n"],
+    "blank": lambda: "  \n",
+    "parsed": lambda: parse_warmup_code(CALLS),
+}
+OF_A_JOB = {
+    "block": lambda: CodeBlock(CALL),
+    "list": lambda: [CodeBlock(CALL), "note(4) #STATEK: as tool", "x = 5"],
+    "parsed": lambda: parse_warmup_code(CALLS),
+    "blank": lambda: CodeBlock("  "),
+}
+
+
+def blocks(code):
+    given = [code] if code is None or isinstance(code, str) or hasattr(code, "tool_calls") else list(code)
+    return [
+        block
+        if block is None or isinstance(block, str)
+        else [
+            block.code,
+            [[call.id, call.format()] for call in block.tool_calls or ()],
+            dict(block.metadata or {}),
+        ]
+        for block in given
+    ]
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_warmup_is_parsed_when_it_is_updated(statek_app, facts, name):
+    agent = clerk()
+    facts["changed"] = [agent.update_warmup_def(UPDATES[name]) for _ in range(2)]
+    facts["code"] = blocks(agent.warmup_def.warmup_code)
+    facts["locals"] = list(agent.referenced_locals)
+    statek_app.script(clerk=["exit(1)", "exit(2)"])
+    statek_app.create_job(agent)
+    job = statek_app.create_job(agent, warmup_code="note(1) #STATEK: as tool\nz = 4\n# ----------\nq = 1")
+    statek_app.run()
+    facts["definition"] = blocks(job.job_def.warmup_code)
+
+
+@pytest.mark.parametrize("name", AS_IT_IS)
+def test_stored_warmup_stays_as_it_is(statek_app, facts, name):
+    agent = clerk()
+    agent.warmup_def = WarmupDef(AS_IT_IS[name]())
+    facts["code"] = blocks(agent.warmup_def.warmup_code)
+    statek_app.script(clerk=["exit(1)"])
+    statek_app.create_job(agent)
+    statek_app.run()
+
+
+@pytest.mark.parametrize("name", OF_A_JOB)
+def test_blocks_of_a_job_stay_as_they_are(statek_app, facts, name):
+    statek_app.script(clerk=["exit(1)"])
+    statek_app.create_job(clerk(), warmup_code=OF_A_JOB[name]())
+    statek_app.run()
+
+
+def test_warmup_that_cannot_be_parsed(statek_app, facts):
+    agent = clerk()
+    for name, code in {"line": "x = 3\n#STATEK: nonsense", "call": "x = note(3) #STATEK: as tool"}.items():
+        agent.warmup_def = WarmupDef(code)
+        facts.attempt(name, lambda: create_new_job(agent) and None)
+        facts.attempt(f"{name} updated", lambda code=code: agent.update_warmup_def(code))
+    facts["updated"] = agent.update_warmup_def("x = 1")
 
 
 def test_limits_set_while_running(statek_app, facts):

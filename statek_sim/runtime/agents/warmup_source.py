@@ -15,7 +15,6 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, cast
 
-from statek_sim.errors import BadInput
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
@@ -35,33 +34,25 @@ WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
     """Split warmup code into blocks, dropping blank ones. Tool calls get the ids STATEK-001, STATEK-002, ...
 
-    A string is split at separator lines (`# ----------`); each string in a sequence is one block.
-    `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4
-    do not. Raises SyntaxError or ValueError with STATEK's messages for an invalid line.
+    A string is split at separator lines (`# ----------`); each string in a sequence is one block. A `CodeBlock` is
+    a parsed block, and stays as it is. `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error
+    Handling"), which STATEK 1.2 and 1.4 do not. Raises SyntaxError or ValueError with STATEK's messages for an
+    invalid line.
     """
     if source is None:
         return ()
     given = [source] if isinstance(source, CodeBlock) else source
     blocks = _SEPARATOR.split(given) if isinstance(given, str) else given
-    return _parse_blocks(tuple(map(_block_text, blocks)), bind_assignments=bind_assignments)
-
-
-def _block_text(block: str | CodeBlock) -> str:
-    """Return a block's source; raises `BadInput` for a `CodeBlock` with tool calls or metadata."""
-    if isinstance(block, CodeBlock):
-        if block.tool_calls or block.metadata:
-            raise BadInput(
-                f"a CodeBlock for warmup must contain only code; write its calls as lines with {TOOL_MARKER!r}"
-            )
-        return block.code or ""
-    return block
+    blocks = [block for block in blocks if isinstance(block, CodeBlock) or block.strip()]
+    texts = tuple(block.strip() for block in blocks if isinstance(block, str))
+    parsed = iter(_parse_blocks(texts, bind_assignments=bind_assignments))
+    return tuple(next(parsed) if isinstance(block, str) else block for block in blocks)
 
 
 @lru_cache(maxsize=512)
-def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
+def _parse_blocks(texts: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
     """Parse blocks; tool calls are numbered across all blocks."""
     numbers = count(1)
-    texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
     return tuple(
         CodeBlock(code, tuple(replace(call, id=f"STATEK-{next(numbers):03d}") for call in calls), metadata)
