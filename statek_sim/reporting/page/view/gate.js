@@ -134,13 +134,15 @@ function spec(cells, presets, scenarios, width) {
   const narrow = width < 520;
   const axis = { title: null, ticks: false, domain: false, labelAngle: 0 };
   const across = { ...axis, orient: "top", labelLimit: (width - (narrow ? 150 : 330)) / presets.length };
-  // Narrow screens have no room for the suite.
+  // Narrow screens have no room for the suite, and show a long id in two lines.
+  const name = "slice(datum.label, indexof(datum.label, '/') + 1)";
+  const lines = `split(replace(${name}, regexp('^(.{8,20}-)(?=.{4})'), '$1\\n'), '\\n')`;
   const down = narrow
-    ? { ...axis, labelLimit: 140, labelExpr: "slice(datum.label, indexof(datum.label, '/') + 1)" }
+    ? { ...axis, labelLimit: 140, labelOffset: -4, labelExpr: lines }
     : { ...axis, labelLimit: 320 };
   return {
     width: Math.min(width, (narrow ? 150 : 330) + WIDEST * presets.length),
-    height: 22 * scenarios.length,
+    height: (narrow ? 30 : 22) * scenarios.length,
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: cells },
     encoding: {
