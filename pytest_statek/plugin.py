@@ -6,6 +6,7 @@ Modules that need `statek_sim` are registered as plugins when an option or a fix
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from functools import partial
 
@@ -44,6 +45,12 @@ __all__ = [
     "statek_runtime",
     "statek_seed",
 ]
+
+NO_KEY = (
+    "If an imported module creates an LLM client, import that module inside the test: statek_llm_server sets the "
+    "API key and the base URL during the test."
+)
+"""The advice if a test file cannot be collected because a client has no API key."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -121,6 +128,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.pluginmanager.import_plugin("pytest_statek.cassettes")
     if any(item.get_closest_marker(options.REPEAT) for item in items):
         config.pluginmanager.import_plugin("pytest_statek.repeat")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Explain how to import a module that creates an LLM client if collection fails for lack of an API key."""
+    report = yield
+    if report.failed and re.search("api[ _]key", str(report.longrepr), re.IGNORECASE):
+        report.sections.append(("pytest-statek", NO_KEY))
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

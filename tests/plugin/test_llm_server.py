@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_statek.plugin import NO_KEY
+
 _HEAD = """
 import json, urllib.request
 from statek_sim.providers.script import text
@@ -164,6 +166,8 @@ def test_workers_side_by_side_have_servers_of_their_own(pytester: pytest.Pyteste
         pytester,
         """
 import pytest
+
+from pytest_statek.plugin import NO_KEY
 
 @pytest.mark.parametrize("number", range(12))
 def test_it(statek_llm_server, number):
@@ -336,6 +340,20 @@ def test_it(statek_llm_server):
             "*NetworkForbidden: a real network connection to*",
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "advised"), [("openai.OpenAI()", True), ("genai.Client()", True), ("1 / 0", False)]
+)
+def test_a_client_without_a_key_on_import_is_explained(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, made: str, advised: bool
+) -> None:
+    for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makepyfile(f"import openai\nfrom google import genai\nclient = {made}\n")
+    result = pytester.runpytest()
+    result.assert_outcomes(errors=1)
+    assert (NO_KEY in result.stdout.str()) is advised
 
 
 def test_a_mismatch_that_the_agent_hides_stands_before_the_assertion_that_fails(
