@@ -11,7 +11,7 @@ import jiter
 import json_repair
 
 from bench.entry import Entry, time_entry
-from statek_sim.agent.rescue import rescue
+from statek_sim.rescue import rescue
 from statek_sim.values import JSON
 from tests.rescue.hostile import SHAPES, Shape
 from tests.rescue.table import score

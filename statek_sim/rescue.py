@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from statek_sim.agent.rescue import DIALECTS as DIALECTS
-    from statek_sim.agent.rescue import Call as Call
-    from statek_sim.agent.rescue import Limits as Limits
-    from statek_sim.agent.rescue import Reason as Reason
-    from statek_sim.agent.rescue import Reformat as Reformat
-    from statek_sim.agent.rescue import Refusal as Refusal
-    from statek_sim.agent.rescue import Rescued as Rescued
-    from statek_sim.agent.rescue import RescueStream as RescueStream
-    from statek_sim.agent.rescue import Span as Span
-    from statek_sim.agent.rescue import dialect_called as dialect_called
-    from statek_sim.agent.rescue import dialect_of as dialect_of
-    from statek_sim.agent.rescue import rescue as rescue
+    from statek_sim.agent.rescue.formats import DIALECTS as DIALECTS
+    from statek_sim.agent.rescue.formats import dialect_called as dialect_called
+    from statek_sim.agent.rescue.formats import dialect_of as dialect_of
+    from statek_sim.agent.rescue.parser import Reformat as Reformat
+    from statek_sim.agent.rescue.parser import RescueStream as RescueStream
+    from statek_sim.agent.rescue.parser import rescue as rescue
+    from statek_sim.agent.rescue.values import Call as Call
+    from statek_sim.agent.rescue.values import Limits as Limits
+    from statek_sim.agent.rescue.values import Reason as Reason
+    from statek_sim.agent.rescue.values import Refusal as Refusal
+    from statek_sim.agent.rescue.values import Rescued as Rescued
+    from statek_sim.agent.rescue.values import Span as Span
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

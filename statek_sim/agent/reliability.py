@@ -39,7 +39,7 @@ from statek_sim.agent.protection import (
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
-    from statek_sim.agent.rescue import Reformat
+    from statek_sim.agent.rescue.parser import Reformat
 
 _IN_EVERY_CALL: Final = re.compile(r"[{(\[<:]|functions\.")
 """Matches part of any text that contains a call, or what looks like one."""
@@ -64,7 +64,9 @@ def rescued(
     if not _IN_EVERY_CALL.search(text):
         return Reading(text=text)
     # Imported only for text that may contain a call: most agents never get any.
-    from statek_sim.agent.rescue import Reason, dialect_of, rescue  # noqa: PLC0415
+    from statek_sim.agent.rescue.formats import dialect_of  # noqa: PLC0415
+    from statek_sim.agent.rescue.parser import rescue  # noqa: PLC0415
+    from statek_sim.agent.rescue.values import Reason  # noqa: PLC0415
 
     dialect = dialect or dialect_of(model)
     found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
@@ -89,7 +91,7 @@ def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
     """
     if dialect is not None:
         # Imported only here, as in `rescued`.
-        from statek_sim.agent.rescue import dialect_called  # noqa: PLC0415
+        from statek_sim.agent.rescue.formats import dialect_called  # noqa: PLC0415
 
         dialect_called(dialect)
     return partial(rescued, dialect=dialect, model=model)

@@ -69,7 +69,7 @@ def rescue(
 
     Example: statek-sim rescue reply.txt --tools tools.json
     """
-    from statek_sim.agent.rescue import dialect_called
+    from statek_sim.agent.rescue.formats import dialect_called
 
     dialect_called(dialect)
     reading = _Reading(dialect, coerce)
@@ -136,7 +136,7 @@ def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> 
 
 
 def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, object]:
-    from statek_sim.agent.rescue import rescue as rescued
+    from statek_sim.agent.rescue.parser import rescue as rescued
 
     read = rescued(text, offered, dialect=reading.dialect, coerce=reading.coerce)
     return dict(read.record())

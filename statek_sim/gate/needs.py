@@ -9,7 +9,7 @@ recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -153,14 +153,7 @@ class WatchedHarness(LLM_Harness):
     __slots__ = ("_failed", "_passed", "_read")
 
     def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
-        super().__init__(
-            limits.max_turns,
-            limits.max_exceptions,
-            limits.max_consecutive_exceptions,
-            limits.max_token_usage,
-            limits.limit_extension_per_completion,
-            rule=rule,
-        )
+        super().__init__(*astuple(limits), rule=rule)
         self._passed: dict[tuple[When, int | None, int], Counted] = {}
         self._failed: list[tuple[Counted, Exceeded]] = []
         self._read = False

@@ -28,7 +28,6 @@ from statek_sim.agent.effects import ToolContext, ToolFunction, WrittenCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.nudges import Failure
-from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.registry import Registry, lint
 from statek_sim.agent.tools.tool import Tool, api_format, result_text, tool_from, tool_of_schema
@@ -37,6 +36,7 @@ from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
+from statek_sim.rescue import rescue
 from statek_sim.server.refusals import refusals
 from statek_sim.values import JSON
 from tests.tables import table_test

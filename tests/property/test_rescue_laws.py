@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from statek_sim.agent.rescue import Limits, Rescued, RescueStream, rescue
 from statek_sim.agent.rescue.rendering import RENDERINGS
+from statek_sim.rescue import Limits, Rescued, RescueStream, rescue
 from statek_sim.values import JSON
 from tests.tables import table_test
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statek_sim.agent.rescue import rescue
 from statek_sim.agent.rescue.rendering import RENDERINGS
+from statek_sim.rescue import rescue
 from statek_sim.values import JSON
 from tests.rescue.phrasings import PHRASINGS
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from statek_sim.agent.rescue import Limits, Reason, Rescued, RescueStream, rescue
 from statek_sim.cli.app import app, load_commands
 from statek_sim.errors import BadInput
+from statek_sim.rescue import Limits, Reason, Rescued, RescueStream, rescue
 from statek_sim.values import JSON
 from tests.tables import table_test
 

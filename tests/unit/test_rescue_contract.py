@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from statek_sim.agent.rescue import rescue
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.errors import BadInput, ContractViolation
+from statek_sim.rescue import rescue
 from statek_sim.values import JSON
 from tests.rescue.contract import Parser, Said, check_rescue_parser
 

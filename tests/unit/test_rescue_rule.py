@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from statek_sim.agent.rescue import DIALECTS, Reason, RescueStream, dialect_of, rescue
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.errors import BadInput
+from statek_sim.rescue import DIALECTS, Reason, RescueStream, dialect_of, rescue
 from statek_sim.values import JSON
 from tests.rescue.phrasings import PHRASINGS
 from tests.rescue.table import DIALECT_OF, score, table

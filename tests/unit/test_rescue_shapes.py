@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from statek_sim.agent.rescue import Reason, rescue
 from statek_sim.agent.rescue.formats import OPENINGS
+from statek_sim.rescue import Reason, rescue
 from tests.rescue.hostile import HEADERS, SHAPES, WHITE, Shape
 from tests.soon import soon
 from tests.tables import table_test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.agent.rescue import Reason, rescue
+from statek_sim.rescue import Reason, rescue
 from statek_sim.values import JSON
 from tests.tables import table_test
 

@@ -17,10 +17,9 @@ from typing import Any, Final
 from statek_sim.agent.approvals import question_about
 from statek_sim.agent.effects import Ask, GuardPoint, SideModel, Subject, TextWanted, ToolCall
 from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement
-from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
+from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, not_quoted, shipped_search, weighty
 from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal_data import BY_NAME, KINDS, found_in
-from statek_sim.agent.guards.quotations import not_quoted
 from statek_sim.agent.validation import errors_of, validator_of
 from statek_sim.cassettes.secret_patterns import shaped
 from statek_sim.did_you_mean import suggestion
