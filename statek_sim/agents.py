@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.tools.tool import api_format as api_format
     from statek_sim.agent.tools.tool import tool_from as tool_from
     from statek_sim.agent.tools.tool import tool_of_schema as tool_of_schema
-    from statek_sim.agent.virtual_loop import VirtualLoop as VirtualLoop
-    from statek_sim.agent.virtual_loop import run_in as run_in
+    from statek_sim.virtual_loop import VirtualLoop as VirtualLoop
+    from statek_sim.virtual_loop import run_in as run_in
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

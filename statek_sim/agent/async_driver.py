@@ -46,7 +46,6 @@ from statek_sim.agent.execution import (
 )
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.tools.tool import code_of, read_to_end
-from statek_sim.agent.virtual_loop import GRACE, closed_late
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput, ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
 from statek_sim.providers.protocol import (
@@ -58,6 +57,7 @@ from statek_sim.providers.protocol import (
     bug_of,
     checked_reply,
 )
+from statek_sim.virtual_loop import GRACE, closed_late
 
 if TYPE_CHECKING:
     from statek_sim.agent.checkpoints.sessions import Keeper

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from statek_sim.agent.effects import Delayed, Invocation, ToolContext, ToolOutcome, ToolStatus, Wait, Waited
 from statek_sim.agent.tools.tool import code_of, result_text
-from statek_sim.agent.virtual_loop import GRACE, cancelled_in_time, closed, closed_late
 from statek_sim.errors import PartBroke, StatekSimError
 from statek_sim.sandbox.ordered_set import without_addresses
+from statek_sim.virtual_loop import GRACE, cancelled_in_time, closed, closed_late
 
 OWN_FAILURES: Final = (Exception, SystemExit, asyncio.CancelledError)
 """Exceptions that count as failures of a user's synchronous code, including two that `Exception` does not cover.

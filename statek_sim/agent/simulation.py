@@ -17,10 +17,10 @@ from typing import Final, ParamSpec, TypeVar
 from statek_sim.agent.async_driver import AsyncDriver
 from statek_sim.agent.effects import Delayed, Invocation, PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, apart
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import AsyncToolStuck, ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask, bug_of
+from statek_sim.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, running_loop
 
 Settle = Callable[[PersonSaid], bool]
 """Settles a question with its result; returns False if it was already settled."""
@@ -152,7 +152,7 @@ class Simulation:
         """
         loop = self._loop
         loop.until = until
-        with apart():
+        with running_loop(None):
             if self._open:
                 self._goes_on = True
                 try:

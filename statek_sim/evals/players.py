@@ -16,7 +16,6 @@ from typing import Any, Final, Literal
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.virtual_loop import run_in
 from statek_sim.errors import BadInput
 from statek_sim.evals.ideal_plan import Plan, shown_calls
 from statek_sim.evals.model_simulator import TOKENIZER_OF
@@ -29,6 +28,7 @@ from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.values import JSON, ToolSpec
+from statek_sim.virtual_loop import run_in
 
 MOST_CALLS: Final = 200
 """The default limit on an agent's tool calls."""

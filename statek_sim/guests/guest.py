@@ -21,7 +21,6 @@ from statek_sim import trace as events
 from statek_sim.agent.protection import CallSeen, TurnSeen, Watch, observe
 from statek_sim.agent.replies.model_reply import ModelReply, read_model_reply
 from statek_sim.agent.tools.tool import result_text
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
 from statek_sim.providers.http_provider import http_error_text
@@ -37,6 +36,7 @@ from statek_sim.trace import Trace
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, Message, ToolSpec, in_common, items_of
+from statek_sim.virtual_loop import VirtualLoop, run_in
 
 ToolFunction = Callable[..., Any]
 T = TypeVar("T")

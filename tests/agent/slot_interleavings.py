@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal, Protocol
 
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.virtual_loop import VirtualLoop, run_in
 
 JOBS: Final = 5
 """Jobs that are explored."""

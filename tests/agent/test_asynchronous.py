@@ -15,7 +15,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from statek_sim.agent import virtual_loop
+from statek_sim import virtual_loop
 from statek_sim.agent.approvals import Approvals, tool_that_asks
 from statek_sim.agent.async_driver import AsyncDriver, AsyncModel, LoopClock, model_of
 from statek_sim.agent.effects import (
@@ -34,7 +34,6 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.reliability import BreakerGate
 from statek_sim.agent.tools import tool as made
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadTool, PartBroke, ProviderBug
 from statek_sim.providers.http_provider import Access
 from statek_sim.providers.live import AsyncHttpLLM
@@ -43,6 +42,7 @@ from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, to
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import WireReply
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 
 Tool = Callable[..., Any]

@@ -14,10 +14,10 @@ from statek_sim.agent.guards.guard import Find, Finds, Guard
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import PartBroke
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 
 SUBJECT = Subject(point=GuardPoint.INPUT, text="x")

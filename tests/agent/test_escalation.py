@@ -35,12 +35,12 @@ from statek_sim.agent.escalation import (
     task_text,
 )
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ProviderFailure, ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AgentStop
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 
 

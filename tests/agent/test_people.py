@@ -29,13 +29,13 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.harness import AgentHarness, Person
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadScenario, PartBroke, Unanswered
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import run_one
 from statek_sim.trace import ToolCalled
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 
 ASKS = [tool_call("ask_person", question="Which city?"), text("done")]

@@ -33,11 +33,11 @@ from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Disk, Outside, Workspace, file_tools, open_beneath
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, BadScenario, BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.containers.attacks.policies import Hardened, calls, played
 from tests.tables import table_test
 

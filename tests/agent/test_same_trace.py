@@ -11,10 +11,10 @@ from statek_sim.agent.async_driver import AsyncDriver, model_of
 from statek_sim.agent.effects import Delayed, ToolContext
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.tool import tool_from
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 
 

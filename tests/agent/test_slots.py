@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.slots import Slot, SlotQueue, SlotRules, SlotWorker
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, SlotRefused
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.agent.slot_interleavings import check_slot_worker
 from tests.tables import table_test
 from tools import slot_load

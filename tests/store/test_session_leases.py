@@ -15,12 +15,12 @@ from statek_sim.agent.effects import Delayed
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.tools.tool import tool_from
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import Fenced
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.store.files import FileStore
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.store.conftest import MakeSessions, Seconds
 from tests.store.simulated_disk import SimulatedDisk
 

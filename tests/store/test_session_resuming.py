@@ -19,7 +19,6 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulation import Simulation
 from statek_sim.agent.tools.tool import tool_from
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, Damaged, OtherPlan, Unanswered
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
@@ -30,6 +29,7 @@ from statek_sim.store.disk import RealDisk
 from statek_sim.store.files import FileStore
 from statek_sim.store.sql import SqlStore
 from statek_sim.trace import JobCreated, RunResumed
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.store.simulated_disk import Killed, SimulatedDisk
 from tests.tables import table_test
 

@@ -17,7 +17,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, Subject, Verdict
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput
@@ -25,6 +24,7 @@ from statek_sim.providers.script import ScriptedCall, text, tool_call, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.spans import names
 from statek_sim.telemetry.otel import LiveSpans, send, trace_spans
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.telemetry.receiver import attributes, receiving
 
 TRACER = otel_trace.get_tracer("a library")

@@ -7,8 +7,8 @@ import pytest
 from statek_sim import Agent, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck
 from statek_sim.jobs import JobStatus
-from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.trace import JobStopped
+from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.tables import table_test
 from tests.unit.runtime_samples import run_one
 
@@ -20,7 +20,7 @@ async def nap(seconds: float) -> str:
 
 @table_test("seconds", [0, 0.5, 90.0, 10.0**7])
 def test_sleeping_costs_no_real_time(seconds: float) -> None:
-    assert run_virtual(nap(seconds)) == "rested"
+    assert run_in(VirtualLoop(), nap(seconds)) == "rested"
 
 
 def test_parallel_sleeps_come_back_together() -> None:
@@ -29,7 +29,7 @@ def test_parallel_sleeps_come_back_together() -> None:
         rested = await asyncio.gather(nap(1), nap(5), nap(3))
         return list(rested), loop.time()
 
-    assert run_virtual(several()) == (["rested"] * 3, 5.0)
+    assert run_in(VirtualLoop(), several()) == (["rested"] * 3, 5.0)
 
 
 def test_a_timeout_fires_in_virtual_time() -> None:
@@ -39,7 +39,7 @@ def test_a_timeout_fires_in_virtual_time() -> None:
         except TimeoutError:
             return "gave up"
 
-    assert run_virtual(impatient()) == "gave up"
+    assert run_in(VirtualLoop(), impatient()) == "gave up"
 
 
 def test_an_exception_of_the_coroutine_goes_up() -> None:
@@ -48,7 +48,7 @@ def test_an_exception_of_the_coroutine_goes_up() -> None:
         raise LookupError("nothing there")
 
     with pytest.raises(LookupError, match=r"^nothing there$"):
-        run_virtual(fail())
+        run_in(VirtualLoop(), fail())
 
 
 def test_waiting_for_what_no_timer_brings_is_an_error_and_not_a_hang() -> None:
@@ -57,9 +57,9 @@ def test_waiting_for_what_no_timer_brings_is_an_error_and_not_a_hang() -> None:
 
     with pytest.raises(
         AsyncToolStuck,
-        match=r"^an async tool awaits something that never happens in virtual time \(sockets, threads and subprocesses",
+        match=r"^async code awaits something that never happens in virtual time \(sockets, threads and subprocesses",
     ):
-        run_virtual(stuck())
+        run_in(VirtualLoop(), stuck())
 
 
 def test_tasks_that_nobody_awaited_do_not_outlive_the_call() -> None:
@@ -77,21 +77,21 @@ def test_tasks_that_nobody_awaited_do_not_outlive_the_call() -> None:
         await asyncio.sleep(1)
         return "done" if not task.done() else "too late"
 
-    assert run_virtual(leave()) == "done"
+    assert run_in(VirtualLoop(), leave()) == "done"
     assert ended == ["cancelled"]
 
 
 def test_a_running_loop_is_running_again_afterwards() -> None:
     async def outer() -> bool:
         loop = asyncio.get_running_loop()
-        run_virtual(nap(5))
+        run_in(VirtualLoop(), nap(5))
         return asyncio.get_running_loop() is loop
 
     assert asyncio.run(outer())
 
 
 def test_no_loop_is_left_behind() -> None:
-    run_virtual(nap(1))
+    run_in(VirtualLoop(), nap(1))
     with pytest.raises(RuntimeError, match=r"^no running event loop$"):
         asyncio.get_running_loop()
 

@@ -24,10 +24,11 @@ from statek_sim.runtime.state.access import attribute
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.context import Host
-from statek_sim.runtime.state.tool_loop import Running, run_virtual
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.usage.token_usage import UsageTotals
 from statek_sim.values import IdSource
+from statek_sim.virtual_loop import VirtualLoop, run_in
 
 _CREATE_JOB_ARGUMENTS: Final = (
     "shared_vars",
@@ -247,7 +248,7 @@ class JobHost:
         """
         if not self._scheduler.running:
             # A test called the tool outside a run, so virtual time cannot pass.
-            return run_virtual(coroutine)
+            return run_in(VirtualLoop(), coroutine)
         return self._scheduler.tools.finish(job, coroutine)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:

@@ -20,8 +20,9 @@ from statek_sim.runtime.execution.suspension import Progress, Suspension
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.state.tool_loop import Timer, running_loop
+from statek_sim.runtime.state.tool_loop import Timer
 from statek_sim.sandbox.time_limit import timer_handled
+from statek_sim.virtual_loop import running_loop
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 

@@ -27,9 +27,10 @@ from statek_sim.errors import AsyncToolStuck, StoppedInTool
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import Execution, current_execution, printing_to
 from statek_sim.runtime.state.status import WorkerKilled
-from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop
+from statek_sim.runtime.state.tool_loop import Running, Timer, ToolLoop
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
+from statek_sim.virtual_loop import STUCK
 
 MOST_NESTED: Final = 53
 """Maximum number of async tools awaited at the same time; STATEK is limited by Python's stack (checked with

@@ -18,11 +18,11 @@ from statek_sim.runtime.state.access import FULL, reset_access, set_access
 from statek_sim.runtime.state.context import CurrentJob, current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.runtime.stored.storable_types import INJECTED, with_full_names
 from statek_sim.runtime.tools.future_calls import once_per_function
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
+from statek_sim.virtual_loop import VirtualLoop, run_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,7 +124,7 @@ def _run_tool(
             args, kwargs = resolve_names(function, args, kwargs)
             result = function(*args, **kwargs)
             if inspect.iscoroutine(result):
-                result = run_virtual(result)
+                result = run_in(VirtualLoop(), result)
             _bind_handler(handler, result)
             return result if finish is None else finish(result)()
         require_alive(current_execution())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Set
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
@@ -122,6 +123,8 @@ class _Waiting:
 class VirtualLoop(asyncio.BaseEventLoop):
     """An event loop in virtual time, without sockets or threads. `moved` is called with every new second."""
 
+    _ready: deque[asyncio.Handle]
+
     def __init__(self, *, start: float = 0.0, moved: Callable[[float], None] | None = None) -> None:
         super().__init__()
         self._selector = _Waiting(self)
@@ -183,7 +186,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         when, _, timer = self.take()
         if when > self.time():
             self.advance(when)
-        self._ready.append(timer)  # type: ignore[attr-defined]  # where asyncio keeps what it runs next
+        self._ready.append(timer)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """Return a future that never completes, because threads are not simulated. Awaiting it is an error."""
+        return self.create_future()
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Do nothing: a cancelled timer is skipped when it is due."""
@@ -196,14 +203,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 @contextmanager
-def apart() -> Iterator[None]:
-    """Allow another event loop to run while one is running, restoring the running one afterwards."""
+def running_loop(loop: VirtualLoop | None) -> Iterator[None]:
+    """Make `loop` the running event loop inside the `with` statement; with None, another loop can be run.
+
+    Inside it, no task is current, not even one in a user's own event loop.
+    """
     outer = asyncio._get_running_loop()
-    asyncio._set_running_loop(None)
+    task = None if outer is None else asyncio.current_task(outer)
+    if outer is not None and task is not None:
+        asyncio.tasks._leave_task(outer, task)
+    asyncio._set_running_loop(loop)
     try:
         yield
     finally:
         asyncio._set_running_loop(outer)
+        if outer is not None and task is not None:
+            asyncio.tasks._enter_task(outer, task)
 
 
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -212,7 +227,7 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     Tasks that the coroutine started but did not await are cancelled, and closed if they do not end, so that nothing
     outlives the call.
     """
-    with apart():
+    with running_loop(None):
         try:
             return loop.run_until_complete(coroutine)
         finally:
