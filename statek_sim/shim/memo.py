@@ -381,6 +381,7 @@ class StoredEnum(metaclass=NamedAsInC):
 
     names_its_members = True
     """A tool parameter of this type also accepts the name of a value."""
+    __module__ = "dbzero"
     __slots__ = ("_early", "_name", "_strays", "_values")
 
     def __init__(self, name: str, values: Sequence[str]) -> None:
@@ -432,7 +433,7 @@ class StoredEnum(metaclass=NamedAsInC):
         return tuple(self._values.values())
 
 
-StoredEnum.__name__ = "dbzero.Enum"
+StoredEnum.__name__, StoredEnum.__qualname__ = "dbzero.Enum", "Enum"
 
 
 def _known(text: str) -> bool:

@@ -121,6 +121,7 @@ class EnumValue(metaclass=NamedAsInC):
     """A stored enum value. As in dbzero, it equals only itself and its member, and has no ordering."""
 
     __slots__ = ("_name", "_owner")
+    __module__ = "dbzero"
 
     def __init__(self, owner: str, name: str) -> None:
         self._owner = owner
