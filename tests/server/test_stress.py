@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
+import tracemalloc
+
+import httpx
+import pytest
 
 from bench.server_stress import (
     Outcome,
@@ -14,6 +19,7 @@ from bench.server_stress import (
     struck_clients,
 )
 from statek_sim.providers.script import text
+from statek_sim.server import journal
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
@@ -93,3 +99,19 @@ def test_http_1_0_gets_a_large_request_answered_in_one_piece(statek_llm_server: 
 
 def test_brackets_in_a_text_are_no_nesting() -> None:
     assert whole(ask(FakeLLM([text("x")]), openai("[{" * 50_000)))
+
+
+def test_the_memory_of_large_bodies_that_are_refused_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "KEPT_BYTES", 3_000_000)
+    body = json.dumps(openai("x" * 2_000_000, nonsense=1))
+    with LLMServer() as server:
+        server.llm.play([text("x")])
+        tracemalloc.start()
+        try:
+            for _ in range(8):
+                answer = httpx.post(f"{server.openai_url}/chat/completions", content=body)
+                assert answer.status_code == 400
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < 3 * len(body)
+        finally:
+            tracemalloc.stop()
