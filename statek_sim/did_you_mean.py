@@ -29,6 +29,12 @@ def suggestion(word: str, options: Iterable[str]) -> str:
     return "" if option is None else f" Did you mean {option!r}?"
 
 
+def with_suggestion(problem: str, word: str, options: Iterable[str]) -> str:
+    """Return an error message, followed by `. Did you mean 'x'?` if an option is similar to `word`."""
+    hint = suggestion(word, options)
+    return f"{problem}.{hint}" if hint else problem
+
+
 def _similarity(word: str, option: str) -> float:
     """Return the similarity of two names from 0 to 100, based on their letters and parts."""
     # Imported only when needed: it is not installed alongside the real STATEK, whose process also reads scenarios.

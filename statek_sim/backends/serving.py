@@ -17,7 +17,7 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.backends.agent_setup import ScriptedTools
 from statek_sim.backends.setup import attribute_at, condition_of, reply_at, script_of
 from statek_sim.cassettes.document import parse, source_of
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.scripted import served
 from statek_sim.mcp.server import ServedTool
@@ -83,8 +83,8 @@ def _chosen(path: Path, scenario_id: str | None) -> Scenario:
         return next(iter(scenarios.values()))
     if scenario_id not in scenarios:
         found = "several scenarios" if scenario_id is None else f"no scenario {scenario_id!r}"
-        hint = "" if scenario_id is None else suggestion(scenario_id, scenarios)
-        raise BadInput(f"{path}: {found}; name one of {', '.join(scenarios)}.{hint}".removesuffix("."))
+        problem = f"{path}: {found}; name one of {', '.join(scenarios)}"
+        raise BadInput(with_suggestion(problem, scenario_id or "", scenarios))
     return scenarios[scenario_id]
 
 

@@ -116,14 +116,14 @@ def check(
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:
     """Return the evals at or under the paths, or the built-in evals; `only` selects evals by id."""
     from statek_sim.cli.inputs import builtin_scenarios
-    from statek_sim.did_you_mean import suggestion
+    from statek_sim.did_you_mean import with_suggestion
     from statek_sim.evals.suite import EVALS, load_suite
 
     suite = load_suite(paths or [builtin_scenarios() / EVALS])
     ids = [scenario.id for scenario in suite]
     for name in only or ():
         if name not in ids:
-            raise BadInput(f"--eval {name}: unknown eval.{suggestion(name, ids)}".removesuffix("."))
+            raise BadInput(with_suggestion(f"--eval {name}: unknown eval", name, ids))
     return tuple(scenario for scenario in suite if not only or scenario.id in only)
 
 

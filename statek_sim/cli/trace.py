@@ -121,7 +121,7 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 def _named(words: Sequence[str]) -> Scenario:
     """Return the scenario selected by paths and an id, in any order; raises `BadInput` unless there is exactly one."""
-    from statek_sim.did_you_mean import suggestion
+    from statek_sim.did_you_mean import with_suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]
     ids = [word for word in words if Path(word) not in paths]
@@ -134,5 +134,5 @@ def _named(words: Sequence[str]) -> Scenario:
         raise BadInput(f"expected the id of one scenario: {known}{more}")
     wanted = ids[0] if ids else next(iter(by_id))
     if wanted not in by_id:
-        raise BadInput(f"no scenario has the id {wanted!r}.{suggestion(wanted, by_id)}".removesuffix("."))
+        raise BadInput(with_suggestion(f"no scenario has the id {wanted!r}", wanted, by_id))
     return by_id[wanted]

@@ -17,7 +17,7 @@ from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.limits import LIMITS
 from statek_sim.scenario.schema import STATEK_PROFILES, Limits, Profile, Scenario
@@ -60,8 +60,8 @@ def side_named(name: str) -> Side:
             *STATEK_PROFILES,
             *(release.version for release in RELEASES if release.version not in STATEK_PROFILES),
         )
-        problem = f"{name!r} is not a known release or profile; expected one of: {', '.join(known)}."
-        raise BadInput((problem + suggestion(name, known)).removesuffix("."))
+        problem = f"{name!r} is not a known release or profile; expected one of: {', '.join(known)}"
+        raise BadInput(with_suggestion(problem, name, known))
     return Side(called, profile)
 
 

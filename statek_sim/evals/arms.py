@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
@@ -100,8 +100,7 @@ def _arms(name: str, said_by: str) -> tuple[Arm, ...]:
 
 def _part(name: str, said_by: str) -> str:
     if name not in PARTS:
-        raise BadInput(
-            f"{said_by}: {name!r} is not a part; expected one or more of {', '.join(PARTS)}, or ablation, full or bare."
-            f"{suggestion(name, (*PARTS, ABLATION, FULL, BARE))}".removesuffix(".")
-        )
+        known = f"one or more of {', '.join(PARTS)}, or ablation, full or bare"
+        problem = f"{said_by}: {name!r} is not a part; expected {known}"
+        raise BadInput(with_suggestion(problem, name, (*PARTS, ABLATION, FULL, BARE)))
     return name

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.random_draws import beta as beta_draw
@@ -172,10 +172,8 @@ def load_profile(name: str) -> Profile:
         return read_profile(read_text(Path(name), remedy="; expected a profile file"), name)
     known = shipped()
     if name not in known:
-        raise BadInput(
-            f"unknown profile {name!r}; expected one of {', '.join(known)}, or the path of a .toml file"
-            f".{suggestion(name, known)}".removesuffix(".")
-        )
+        problem = f"unknown profile {name!r}; expected one of {', '.join(known)}, or the path of a .toml file"
+        raise BadInput(with_suggestion(problem, name, known))
     found = files("statek_sim.evals") / "profiles" / f"{name}.toml"
     return read_profile(found.read_text(encoding="utf-8"), f"{name}.toml")
 
@@ -221,7 +219,5 @@ def _checked(profile: Profile) -> Profile:
 def _one_of(name: str, known: Iterable[str], where: str) -> None:
     options = list(known)
     if name not in options:
-        hint = suggestion(name, options)
-        raise ValueError(
-            f"{where}: {name!r} is unknown; expected one of {', '.join(options)}.{hint}".removesuffix(".")
-        )
+        problem = f"{where}: {name!r} is unknown; expected one of {', '.join(options)}"
+        raise ValueError(with_suggestion(problem, name, options))

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 
 OFF: Final = "off"
@@ -59,11 +59,11 @@ def parse_watchdog(text: str) -> WatchdogLimits | None:
     for part in text.split(","):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         if not sign or name not in ("cpu", "wall", "memory"):
-            hint = suggestion(name, ("cpu", "wall", "memory", OFF))
-            raise BadInput(
+            problem = (
                 f"--watchdog: unknown limit {part.strip()!r}; expected off, or any of "
-                f"{WatchdogLimits()} (in seconds, or bytes with k, m or g).{hint}".removesuffix(".")
+                f"{WatchdogLimits()} (in seconds, or bytes with k, m or g)"
             )
+            raise BadInput(with_suggestion(problem, name, ("cpu", "wall", "memory", OFF)))
         numbers[name] = _number(name, value)
     usual = WatchdogLimits()
     return WatchdogLimits(

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, Strict, ValidationError
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import suggestion, with_suggestion
 from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
@@ -205,7 +205,7 @@ def _unknown(
         if meant := [scenario for scenario in left_out if name in (scenario.id, _name(scenario))]:
             yield f"selects {name!r}: {_only_elsewhere(meant)}"
         else:
-            yield f"unknown scenario {name!r}.{suggestion(name, known)}".removesuffix(".")
+            yield with_suggestion(f"unknown scenario {name!r}", name, known)
 
 
 def _require_goes_bad(rule: Rule, scenario: Scenario) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 
 Kind = Literal[
@@ -53,9 +53,8 @@ class McpFault:
     def __post_init__(self) -> None:
         """Raise `BadInput` for an unknown kind, an invalid value, or a request that this kind cannot affect."""
         if self.kind not in KINDS:
-            hint = suggestion(self.kind, KINDS)
-            problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
-            raise BadInput(problem.removesuffix("."))
+            problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}"
+            raise BadInput(with_suggestion(problem, self.kind, KINDS))
         if self.nth is not None and self.nth < 1:
             raise BadInput(f"fault {self}: calls count from 1, got @{self.nth}")
         if self.kind in _SECONDS and not (self.kind == "dies" and not self.value):
@@ -143,8 +142,8 @@ class Faults:
                 fault.names if fault.kind == "changes" else ()
             ):
                 if name not in known:
-                    problem = f"fault {fault}: unknown tool {name!r}; known: {', '.join(known) or 'none'}."
-                    raise BadInput((problem + suggestion(str(name), known)).removesuffix("."))
+                    problem = f"fault {fault}: unknown tool {name!r}; known: {', '.join(known) or 'none'}"
+                    raise BadInput(with_suggestion(problem, str(name), known))
 
     def unused(self) -> tuple[McpFault, ...]:
         """Return the faults that did not affect any request."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON, items_of
 
@@ -84,8 +84,8 @@ class ServedPrompt:
         """
         for name in arguments:
             if name not in self.arguments:
-                hint = suggestion(name, self.arguments)
-                raise BadInput(f"prompt {self.name!r} has no argument {name!r}.{hint}".removesuffix("."))
+                problem = f"prompt {self.name!r} has no argument {name!r}"
+                raise BadInput(with_suggestion(problem, name, self.arguments))
         missing = [name for name, required in self.arguments.items() if required and name not in arguments]
         if missing:
             raise BadInput(f"prompt {self.name!r}: missing arguments {', '.join(map(repr, missing))}")

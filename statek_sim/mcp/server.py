@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
 
 from statek_sim.cassettes.redaction import without_secrets
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, McpFault
 from statek_sim.mcp.primitives import Prompts, Resources, prompts_by_name, resources_by_uri
@@ -79,9 +79,8 @@ class McpServer:
         for name in names:
             if name not in self.tools:
                 known = ", ".join(self.tools) or "none"
-                hint = suggestion(name, self.tools)
-                problem = f"MCP server {self.name!r} has no tool {name!r}; it has: {known}.{hint}"
-                raise BadInput(problem.removesuffix("."))
+                problem = f"MCP server {self.name!r} has no tool {name!r}; it has: {known}"
+                raise BadInput(with_suggestion(problem, name, self.tools))
         return tuple(dict.fromkeys(names))
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, get_args
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import suggestion, with_suggestion
 from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import SETTINGS, StatekSettings
@@ -169,8 +169,8 @@ def _agent(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _preset(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     preset = scenario.preset
     if preset not in BUILT_IN and not (preset and (path.parent / preset).is_file()):
-        message = f"preset: {preset!r} is neither one of {', '.join(BUILT_IN)} nor a file next to this one."
-        yield Finding(("preset",), (message + suggestion(preset, BUILT_IN)).removesuffix("."))
+        message = f"preset: {preset!r} is neither one of {', '.join(BUILT_IN)} nor a file next to this one"
+        yield Finding(("preset",), with_suggestion(message, preset, BUILT_IN))
 
 
 def _settings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -180,9 +180,7 @@ def _settings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         if name in Limits.model_fields:
             yield Finding(at, f"settings: {name!r} is a limit; set it under limits")
         elif name not in known:
-            yield Finding(
-                at, f"settings: unknown setting {name!r}.{suggestion(name, known)}".removesuffix(".")
-            )
+            yield Finding(at, with_suggestion(f"settings: unknown setting {name!r}", name, known))
         else:
             yield from _setting(at, name, value)
 

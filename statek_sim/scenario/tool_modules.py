@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Final
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.scenario.files import problem_at
 from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
@@ -73,7 +73,7 @@ def _problem(name: str) -> str | None:
     bound = _bound(spec)
     if _ANYTHING in bound or first in bound:
         return None
-    return f"module {module!r} has no {first!r}.{suggestion(first, bound)}".removesuffix(".")
+    return with_suggestion(f"module {module!r} has no {first!r}", first, bound)
 
 
 def _spec(module: str) -> ModuleSpec | str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from typing import Any, Final, get_args
 
 from statek_sim.backends.record import JobRecord, RunError, RunRecord
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.observed_trace import traced
 from statek_sim.scenario import expect as said
 from statek_sim.scenario.calls import check_word
@@ -274,14 +274,14 @@ def _flaw(pattern: Mapping[str, JSON]) -> str | None:
     kind = pattern.get("event")
     # Any YAML value is possible here, including those that cannot be dictionary keys.
     if kind is not None and str(kind) not in _FIELDS:
-        return f"unknown event {kind!r}.{suggestion(str(kind), _FIELDS)}".removesuffix(".")
+        return with_suggestion(f"unknown event {kind!r}", str(kind), _FIELDS)
     known = ("event", *(_FIELDS[str(kind)] if kind is not None else _every_field()))
     for key in pattern:
         if key == "type":
             return "an event's kind is its field 'event', not 'type'"
         if key not in known:
             which = f"event {kind} has no" if kind is not None else "no event has a"
-            return f"{which} field {key!r}.{suggestion(key, known)}".removesuffix(".")
+            return with_suggestion(f"{which} field {key!r}", key, known)
     return None
 
 

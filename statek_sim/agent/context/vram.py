@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.errors import BadInput
 from statek_sim.input_files import read_text
 from statek_sim.values import JSON
@@ -59,8 +59,8 @@ class Model:
     def bytes_per_token(self, kv: str = "f16") -> Fraction:
         """Return the cache size per token in bytes; raises `BadInput` for an unknown cache type."""
         if kv not in KV_TYPES:
-            problem = f"unknown cache type {kv!r}; expected {', '.join(KV_TYPES)}."
-            raise BadInput((problem + suggestion(kv, KV_TYPES)).removesuffix("."))
+            problem = f"unknown cache type {kv!r}; expected {', '.join(KV_TYPES)}"
+            raise BadInput(with_suggestion(problem, kv, KV_TYPES))
         return KV_TYPES[kv] * self.layers * self.numbers
 
 
@@ -144,8 +144,8 @@ def model_called(name: str) -> Model:
         path /= "config.json"
     if path.suffix == ".json":
         return model_of_config(_config(path), path.parent.name or path.name, str(path))
-    problem = f"{name!r}: expected a config.json, a folder with one, or one of {', '.join(known)}."
-    raise BadInput((problem + suggestion(name, known)).removesuffix("."))
+    problem = f"{name!r}: expected a config.json, a folder with one, or one of {', '.join(known)}"
+    raise BadInput(with_suggestion(problem, name, known))
 
 
 def _config(path: Path) -> Mapping[str, JSON]:

@@ -19,7 +19,7 @@ from statek_sim.agent.run_state import RunState
 from statek_sim.agent.schema import read_json
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.agent.tools.type_hints import problems_of
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import with_suggestion
 from statek_sim.values import JSON
 
 
@@ -92,11 +92,11 @@ def _parsed(text: str) -> JSON:
 def _unknown(call: WrittenCall, offer: Offer, registry: Registry) -> Refusal:
     offered = ", ".join(offer.names) or "none"
     if registry.get(call.name) is not None:
-        problem = f"Error: {call.name!r} is not offered in this task; offered: {offered}."
+        problem = f"Error: {call.name!r} is not offered in this task; offered: {offered}"
     else:
-        problem = f"Error: there is no tool {call.name!r}; offered: {offered}."
-    problem += suggestion(call.name, offer.names)
-    return Refusal(Failure.UNKNOWN_TOOL, problem.removesuffix("."), {"called": call.name, "offered": offered})
+        problem = f"Error: there is no tool {call.name!r}; offered: {offered}"
+    problem = with_suggestion(problem, call.name, offer.names)
+    return Refusal(Failure.UNKNOWN_TOOL, problem, {"called": call.name, "offered": offered})
 
 
 def shown(call: WrittenCall) -> str:

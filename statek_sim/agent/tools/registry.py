@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.tool import Tool, code_of, tool_from
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import suggestion, with_suggestion
 from statek_sim.errors import BadTool
 from statek_sim.values import JSON, ToolSpec
 
@@ -256,9 +256,7 @@ class Registry:
 
     def _named(self, name: str) -> Tool:
         if name not in self._tools:
-            raise BadTool(
-                f"tool {name!r} is not registered.{suggestion(name, self._tools)}".removesuffix(".")
-            )
+            raise BadTool(with_suggestion(f"tool {name!r} is not registered", name, self._tools))
         return self._tools[name]
 
     def _tagged(
