@@ -16,11 +16,11 @@ from statek_sim.runtime.agents.warmup_source import (
     get_referenced_locals,
     parse_warmup,
     parse_warmup_code,
+    unparsed_blocks,
 )
 from statek_sim.runtime.execution.job_registry import equals_itself
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
-from statek_sim.runtime.state.chat_log import CodeBlock
 from statek_sim.runtime.stored.storable_types import KEEPER
 from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
@@ -82,12 +82,6 @@ def _warmup_code(agent: Any) -> WarmupSource:
     return None if definition is None else definition.warmup_code
 
 
-def _as_they_are(code: str | CodeBlock | Sequence[str | CodeBlock]) -> list[CodeBlock]:
-    """Return stored warmup code as blocks; in text that was not parsed, separators and tool calls are only code."""
-    blocks = [code] if isinstance(code, str | CodeBlock) else code
-    return [CodeBlock(block) if isinstance(block, str) else block for block in blocks]
-
-
 @dataclass_there
 @memo
 @dataclass(eq=False)
@@ -143,7 +137,7 @@ class Agent(runtime.Agent):
         check_reader(self, "warmup")
         code = _warmup_code(self)
         parse_warmup(code, bind_assignments=False)
-        return None if code is None else _as_they_are(code)
+        return unparsed_blocks(code)
 
     @property
     def chat_style(self) -> str | None:  # type: ignore[override]  # STATEK's agents have none
@@ -277,7 +271,7 @@ class SupervisedAgent(Agent):
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
         """Replace the warmup code; return whether it changed."""
         blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
-        is_known = [*blocks] == _as_they_are(_warmup_code(self) or ())
+        is_known = [*blocks] == unparsed_blocks(_warmup_code(self))
         if is_known and all(equals_itself(call) for block in blocks for call in block.tool_calls):
             return False
         metadata = {key: value for block in blocks for key, value in block.metadata.items()}

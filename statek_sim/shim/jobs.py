@@ -37,7 +37,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.lifecycle import DIALOG_STYLES
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
-from statek_sim.runtime.state import chat_log, futures, pyenv, status
+from statek_sim.runtime.state import futures, pyenv, status
 from statek_sim.runtime.state.access import (
     FULL,
     attribute,
@@ -461,20 +461,6 @@ def client_error(error: BaseException) -> BaseException:
         case ProviderUnreachable():
             return httpx.ConnectError(str(error), request=request)
     return error
-
-
-class _UserLogItemType(type):
-    def __call__(cls, *args: Any, **members: Any) -> Any:
-        if len(args) < 2:  # the second one is the time stamp
-            members.setdefault("timestamp", current_runtime().host.timestamp())
-        return chat_log.UserLogItem(*args, **members)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, chat_log.UserLogItem)
-
-
-class UserLogItem(chat_log.UserLogItem, metaclass=_UserLogItemType):
-    """A user message. Calling this class creates the runtime's item, with the present time by default."""
 
 
 _MILLION = Decimal(1_000_000)

@@ -5,8 +5,9 @@ import dbzero as db0
 import pytest
 from statek import create_new_job, get_llm_harness, tool
 from statek.agents import DialogAgent, SupervisedAgent, WarmupDef
+from statek.chat_style import ChatStyle
 from statek.executors.chat_log_item import UserLogItem
-from statek.executors.job import JobStatus, parse_warmup_code
+from statek.executors.job import Job, JobDef, JobStatus, parse_warmup_code
 from statek.executors.utils import process_push_notifications
 from statek.prompt_config import make_system_prompt
 from statek.statek_push_queue import StatekPushQueue
@@ -339,6 +340,69 @@ def test_warmup_that_cannot_be_parsed(statek_app, facts):
         facts.attempt(name, lambda: create_new_job(agent) and None)
         facts.attempt(f"{name} updated", lambda code=code: agent.update_warmup_def(code))
     facts["updated"] = agent.update_warmup_def("x = 1")
+
+
+DEFINITIONS = {
+    "agent": lambda agent: JobDef(agent),
+    "model": lambda agent: JobDef(agent, {"MODEL": "gpt-4o-mini"}),
+    "no model": lambda agent: JobDef(agent, {}),
+    "code": lambda agent: JobDef(agent, warmup_code=SPLIT),
+    "list": lambda agent: JobDef(agent, None, None, ["x = 1", CALL]),
+    "values": lambda agent: JobDef(agent, None, {"a": 1, "b": [1]}),
+    "bad value": lambda agent: JobDef(agent, None, {"a": Plain()}),
+    "style": lambda agent: JobDef(agent, _chat_style=ChatStyle.DIRECT),
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_definition_built_by_the_application(statek_app, facts, name):
+    agent = clerk()
+    try:
+        built = DEFINITIONS[name](agent)
+    except (AttributeError, ValueError) as error:
+        facts["error"] = f"{type(error).__name__}: {error}"
+        return
+    members = (built.metadata, built.job_params, built.chat_style, built.locale, built.post_processing)
+    facts["members"] = [str(member) for member in members]
+    facts["code"] = blocks(built.warmup_code)
+    facts["model"] = [built.model, built.provider, built.model_family]
+    facts["found"] = [len(db0.find(JobDef)), len(db0.find(JobDef, db0.as_tag(agent)))]
+    facts["kinds"] = [
+        isinstance(built, JobDef),
+        isinstance(built, Job),
+        db0.is_memo(built),
+        built.has_errors(),
+    ]
+
+
+def test_jobs_built_by_the_application(statek_app, facts):
+    agent, porter = clerk(), clerk("porter")
+    statek_app.script(clerk=["exit(1)", "exit(x)"], porter=["exit(note(x))"])
+    parent = create_new_job(agent)
+    known = JobDef(agent, {"MODEL": "gpt-4o"}, None, "x = 7\nnote(x)")
+    job = Job(JobDef(porter, warmup_code="x = 6\nnote(x)"))
+    child = Job(job_def=JobDef(agent, warmup_code="exit(3)"), parent_job=parent)
+    facts["shared"] = [
+        create_new_job(agent, warmup_code="x = 7\nnote(x)").job_def is known,
+        create_new_job(agent, warmup_code="exit(3)").job_def is child.job_def,
+    ]
+    facts["new"] = [
+        str(job.status),
+        len(job.chat_log),
+        job.error,
+        job.parent_job,
+        job.num_turns,
+        str(job.created_at),
+    ]
+    facts["parent"] = child.parent_job is parent
+    facts["found"] = [
+        len(db0.find(Job)),
+        len(db0.find(Job, JobStatus.READY)),
+        len(db0.find(Job, db0.as_tag(porter))),
+    ]
+    statek_app.run()
+    facts["ended"] = [job.py_env.exit_status, child.py_env.exit_status, len(db0.find(Job, JobStatus.DONE))]
+    facts["names"] = [one.name for one in statek_app.jobs]
 
 
 def test_limits_set_while_running(statek_app, facts):

@@ -159,6 +159,12 @@ def parse_warmup_code(warmup_code: WarmupSource) -> str | CodeBlock | list[str |
     return parsed[0] if len(parsed) == 1 else parsed or None
 
 
+def unparsed_blocks(code: WarmupSource) -> list[CodeBlock]:
+    """Return warmup code as it is, in blocks: separators and tool call lines in its text are only code."""
+    blocks = [code] if isinstance(code, str | CodeBlock) else code or ()
+    return [CodeBlock(block) if isinstance(block, str) else block for block in blocks]
+
+
 def codes_of(warmup: Any) -> Iterable[str]:
     """Yield the source of each unparsed warmup block."""
     for block in [warmup] if isinstance(warmup, str | CodeBlock) else warmup:

@@ -115,6 +115,10 @@ class JobBook:
         for job in self.jobs.values():
             job.history.measure_with(self._services.meter(str(job.agent.metadata["MODEL"])))
 
+    def know(self, definition: JobDef, chat_style: ChatStyle | None) -> None:
+        """Share a definition that an application created."""
+        self._definitions.know(definition, chat_style)
+
     def usage(self) -> UsageTotals:
         """Return the total usage across all jobs."""
         totals = UsageTotals()
@@ -314,7 +318,7 @@ class JobDefs:
             if same and [identity(processor) for processor in definition.processors] == processors:
                 return definition
         definition = self.make(work)
-        self._know(definition, work.chat_style)
+        self.know(definition, work.chat_style)
         return definition
 
     def saved(self) -> list[JobDef]:
@@ -327,9 +331,10 @@ class JobDefs:
         """Replace the shared definitions by `definitions`."""
         self._known.clear()
         for one in definitions:
-            self._know(one, one.chat_style)
+            self.know(one, one.chat_style)
 
-    def _know(self, definition: JobDef, chat_style: ChatStyle | None) -> None:
+    def know(self, definition: JobDef, chat_style: ChatStyle | None) -> None:
+        """Share a definition."""
         key = _key(chat_style, definition.locale, definition.job_params or {})
         self._known.setdefault(definition.agent, {}).setdefault(key, []).append(definition)
 

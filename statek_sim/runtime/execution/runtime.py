@@ -170,8 +170,12 @@ class Runtime:
         self._scheduler.enter(job)
         return job
 
-    def _start(self, definition: JobDef) -> None:
-        self._scheduler.enter(self.book.make(self.host, None, definition, None, {}))
+    def start(self, definition: JobDef, parent_job: Job | None = None) -> Job:
+        """Create a READY job from a definition, without the parent job's locale and error handlers."""
+        job = self.book.make(self.host, None, definition, None, {})
+        job.parent_job = parent_job
+        self._scheduler.enter(job)
+        return job
 
     @property
     def jobs(self) -> list[Job]:
@@ -229,7 +233,7 @@ class Runtime:
             definition,
             queue_size,
             jobs=self.book.jobs,
-            create=self._start,
+            create=self.start,
             clock=self.clock,
             most_at_once=self._max_steps,
         )
