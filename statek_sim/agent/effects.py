@@ -86,7 +86,7 @@ class AskModel:
 
 
 CHECK: Final = "check of "
-"""Key prefix for an invocation that runs a tool's own check of whether a call happened, rather than the tool."""
+"""Key prefix for an invocation that asks a tool whether a call happened, instead of running the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Invocation:
 
     @property
     def checks(self) -> bool:
-        """Whether this runs the tool's own check of whether a call happened, rather than the tool itself."""
+        """Whether this asks the tool whether a call happened, instead of running the tool."""
         return self.key.startswith(CHECK)
 
 

@@ -212,7 +212,7 @@ def open_prefix(prefix_name: str, open_mode: str = "rw", *_args: Any, **_options
             raise RuntimeError(f"Prefix: {name} not found\n")
         if store.is_used:
             raise NotCovered(
-                f"dbzero.open({prefix_name!r}) after the prefix {store.prefix.name!r} was opened or got objects"
+                f"dbzero.open({prefix_name!r}) when the prefix {store.prefix.name!r} is already in use"
             )
         store.prefix, store.is_named = PrefixMetaData(name, 1), True
 

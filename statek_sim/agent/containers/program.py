@@ -62,7 +62,7 @@ class Program:
             raise BadInput(f"{wrong!r} in argv or environment; expected a string without NUL")
         for mount in self.mounts:
             if not mount.path.is_absolute():
-                raise BadInput(f"mount {str(mount.path)!r}; expected an absolute path")
+                raise BadInput(f"mount {str(mount.path)!r}: expected an absolute path")
 
     @property
     def starts_in(self) -> str:
