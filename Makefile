@@ -51,7 +51,7 @@ site: $(READY) ## build the documentation as a site, in site/
 	@$(BIN)/python -m tools.build_site
 
 words: ## count the words of the documentation, without code blocks and the generated reference
-	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) \
+	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md docs/commands.md,$(wildcard docs/*.md)) \
 		| awk '/^```/ {code = !code; next} !code' | grep -oE '[[:alnum:]_]\S*' | wc -l
 
 report: $(READY) ## generate the sample reports in reports/sample

@@ -1,7 +1,7 @@
 """Writes the reference pages from the code: `python -m tools.reference`, or `make docs`.
 
-`docs/python-api.md` comes from docstrings and type hints, `docs/scenario-format.md` from the scenario JSON Schema. A
-test checks that both are up to date.
+`docs/python-api.md` comes from docstrings and type hints, `docs/scenario-format.md` from the scenario JSON Schema, and
+`docs/commands.md` from the declarations of options. A test checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest_statek
 from pytest_statek.options import MARKER
 from statek_sim.scenario.locate import json_schema
 from statek_sim.suite.listing import tool_lines
+from tools.command_reference import command_sections, pytest_sections
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
@@ -248,6 +249,10 @@ _API: Final = """\
 Fixtures come first, then the types that they return, then each public module. Import a name from the module in its
 heading."""
 
+_COMMANDS: Final = """\
+`statek-sim help COMMAND`, `pytest --help` and `pytest --markers` print the same texts. Exit codes are 0 for success, 1
+if a check failed, and 2 for invalid input."""
+
 _SOURCES: Final = """\
 "Behaviour 8" refers to section 8 of [What STATEK does](statek-behaviour.md). For the agent document and the harness
 document, see the [glossary](glossary.md)."""
@@ -350,11 +355,21 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-PAGES: Final = {"python-api.md": python_api, "scenario-format.md": scenario_format}
+def commands() -> str:
+    """Return the page on commands, pytest options and settings."""
+    blocks = ["# Commands and settings", _HEAD, _COMMANDS, *command_sections(), *pytest_sections()]
+    return "\n\n".join(blocks) + "\n"
+
+
+PAGES: Final = {
+    "python-api.md": python_api,
+    "scenario-format.md": scenario_format,
+    "commands.md": commands,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write both pages; return 0, or 2 if there are arguments."""
+    """Write the pages; return 0, or 2 if there are arguments."""
     if arguments:
         print(textwrap.dedent(__doc__ or ""), file=sys.stderr)
         return 2

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 import statek_sim
+from pytest_statek.options import INI_KEYS
+from statek_sim.cli.app import HEADINGS
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.locate import json_schema
 from statek_sim.scenario.schema import Budget
-from tools.reference import DOCS, PAGES, PUBLIC, python_api, scenario_format
+from tools.reference import DOCS, PAGES, PUBLIC, commands, python_api, scenario_format
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -36,6 +38,13 @@ def test_every_field_of_every_part_is_on_the_page() -> None:
     fields = {field for part in parts.values() for field in part.get("properties", ())}
     assert len(fields) > 100
     assert [field for field in sorted(fields) if f"| `{field}` |" not in page] == []
+
+
+def test_every_command_and_every_setting_is_on_the_page() -> None:
+    page = commands()
+    named = [name for names in HEADINGS.values() for name in names]
+    assert [name for name in named if f"## `statek-sim {name}" not in page] == []
+    assert [key for key in INI_KEYS if f"| `{key}` |" not in page] == []
 
 
 def test_the_budget_in_the_format_is_the_budget_in_force() -> None:
