@@ -32,7 +32,7 @@ WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Split warmup code into blocks, dropping blank ones. Tool calls get the ids STATEK-001, STATEK-002, ...
+    """Split warmup code into blocks, dropping empty ones. Tool calls get the ids STATEK-001, STATEK-002, ...
 
     A string is split at separator lines (`# ----------`); each string in a sequence is one block. A `CodeBlock` is
     a parsed block, and stays as it is. `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error
@@ -43,10 +43,17 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
         return ()
     given = [source] if isinstance(source, CodeBlock) else source
     blocks = _SEPARATOR.split(given) if isinstance(given, str) else given
-    blocks = [block for block in blocks if isinstance(block, CodeBlock) or block.strip()]
+    blocks = [block for block in blocks if not _is_empty(block)]
     texts = tuple(block.strip() for block in blocks if isinstance(block, str))
     parsed = iter(_parse_blocks(texts, bind_assignments=bind_assignments))
     return tuple(next(parsed) if isinstance(block, str) else block for block in blocks)
+
+
+def _is_empty(block: str | CodeBlock) -> bool:
+    """Return whether a string is blank, or a block has nothing in it; a block of blanks is not empty."""
+    if isinstance(block, str):
+        return not block.strip()
+    return not (block.code or block.tool_calls or block.metadata)
 
 
 @lru_cache(maxsize=512)
