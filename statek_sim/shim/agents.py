@@ -270,12 +270,13 @@ class SupervisedAgent(Agent):
 
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
         """Replace the warmup code; return whether it changed."""
-        blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
+        bind = current_runtime().profile.as_tool_binds_assignment
+        blocks = parse_warmup(unparsed_warmup_def, bind_assignments=bind)
         is_known = [*blocks] == unparsed_blocks(_warmup_code(self))
         if is_known and all(equals_itself(call) for block in blocks for call in block.tool_calls):
             return False
         metadata = {key: value for block in blocks for key, value in block.metadata.items()}
-        code = parse_warmup_code(unparsed_warmup_def)
+        code = parse_warmup_code(unparsed_warmup_def, bind_assignments=bind)
         self.warmup_def = None if code is None else WarmupDef(code, metadata or None)
         return True
 

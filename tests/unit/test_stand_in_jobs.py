@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from statek_sim import code
+from statek_sim import code, tool
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.runtime.task import create_new_job
@@ -53,11 +53,11 @@ def runtime() -> Iterator[Runtime]:
         yield made
 
 
-def agent() -> Any:
+def agent(*tools: Callable[..., object]) -> Any:
     return SupervisedAgent(
         role="worker",
         _system_prompt=make_system_prompt("You work."),
-        _tools=[],
+        _tools=list(tools),
         _metadata={"MODEL": "openai/gpt-4o"},
     )
 
@@ -97,3 +97,33 @@ def test_definitions_are_given_a_style_and_their_jobs_with_them() -> None:
     assert (job.job_def.chat_style, job.job_def.job_params) == (None, {"chat_style": "DIRECT"})
     job.job_def.set_chat_style("MARKDOWN")
     assert job.job_def.chat_style == "MARKDOWN"
+
+
+WARMUP = """\
+claim = fetch_next_item(owner) #STATEK: as tool
+if claim is None:
+    print("No item is available.")
+else:
+    owner, item = claim
+    print("Claimed:", item)
+"""
+
+
+@tool
+def fetch_next_item(owner: str, **kwargs: Any) -> list[str]:
+    """Claim an item."""
+    return [owner, "box 7"]
+
+
+def test_the_documents_warmup_is_an_agents_own_where_the_documents_hold() -> None:
+    profiled = Runtime(ScriptedLLM(["exit(item)"]), harness=UNLIMITED, brought=BROUGHT, profile="docs")
+    with opened_store(), active(profiled):
+        made = agent(fetch_next_item)
+        assert made.update_warmup_def(WARMUP)
+        assert not made.update_warmup_def(WARMUP)
+        job = create_new_job(made, {"owner": "me"})
+        profiled.run()
+    assert (job.py_env.console[0], job.py_env.exit_status) == ("Claimed: box 7", "box 7")
+    published = Runtime(ScriptedLLM([]), brought=BROUGHT, profile="1.4")
+    with opened_store(), active(published), pytest.raises(SyntaxError):
+        agent().update_warmup_def(WARMUP)

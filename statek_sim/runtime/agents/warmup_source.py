@@ -157,11 +157,13 @@ def _argument(node: ast.expr) -> object:
     return value
 
 
-def parse_warmup_code(warmup_code: WarmupSource) -> str | CodeBlock | list[str | CodeBlock] | None:
+def parse_warmup_code(
+    warmup_code: WarmupSource, *, bind_assignments: bool = False
+) -> str | CodeBlock | list[str | CodeBlock] | None:
     """Return parsed warmup code: None without blocks, a block's code if it has nothing else, or a list of blocks."""
     parsed: list[str | CodeBlock] = [
         block if block.tool_calls or block.metadata or block.code is None else block.code
-        for block in parse_warmup(warmup_code, bind_assignments=False)
+        for block in parse_warmup(warmup_code, bind_assignments=bind_assignments)
     ]
     return parsed[0] if len(parsed) == 1 else parsed or None
 
