@@ -500,6 +500,25 @@ def test_an_optional_path_that_is_left_out_is_no_access(arguments: dict[str, Any
     assert held.decide(ToolCall("1", "copy", arguments)).effect == effect
 
 
+@table_test(
+    ("path", "effect"),
+    [
+        (".git/config", "deny"),
+        ("vendor/.git/config", "deny"),
+        ("a/.GIT/hooks/x", "deny"),
+        ("vendor/.Hg/hgrc", "deny"),
+        (".gitignore", "allow"),
+        ("x.git/config", "allow"),
+    ],
+)
+def test_what_is_protected_is_so_at_any_depth_and_in_any_case(path: str, effect: str) -> None:
+    def write(path: str) -> None: ...
+
+    tool = tool_from(write, access={"path": "write"})
+    held = Permissions(Policy(root="/w", allow=[Rule("write", "**")]), {"write": tool}.get, EMPTY)
+    assert held.decide(ToolCall("1", "write", {"path": path})).effect == effect
+
+
 def test_a_call_without_any_path_needs_a_rule_for_its_tool() -> None:
     def list_files(path: str | None = None) -> None: ...
 
