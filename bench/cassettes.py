@@ -7,18 +7,25 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Final
 
-from bench.cassette_work import CASSETTER
+from bench.cassette_work import CASSETTER, vcrpy_text
 from bench.entry import Entry, time_entry
 from bench.setup import ensure
 from bench.sides import Side
 from bench.workload import Measurement
+from statek_sim.cassettes.scan import scan
 
 SIZE: Final = 5000
 """Turns in the chat, 3.3 kB each."""
 VCRPY_SIZE: Final = 300
 """Turns that vcrpy replays; its time grows quadratically."""
+SCANNED: Final = 25
+"""Megabytes of recordings that are scanned."""
+MOST_PER_MEGABYTE: Final = 0.6
+"""Goal for a scan: 100 MB in a minute."""
 FLAT: Final = 0.8
 """The minimum ratio that counts as equal cost; the tolerance is for a busy machine."""
 
@@ -43,6 +50,12 @@ def _ours(measured: list[Measurement]) -> Iterator[Entry]:
         (f"load {size:,} turns from YAML", [measurement.extra["load"] for measurement in measured], 3.5),
     ):
         yield Entry(name=name, unit="s", ours=median(seconds), goal=goal)
+    yield Entry(
+        name=f"scan {SCANNED} MB of recordings, each megabyte",
+        unit="s",
+        ours=_scan(),
+        goal=MOST_PER_MEGABYTE,
+    )
     fifth = size // 5
     yield time_entry(
         name=f"cost of a request, the last {fifth:,} against the first",
@@ -52,6 +65,19 @@ def _ours(measured: list[Measurement]) -> Iterator[Entry]:
         theirs=1e6 / fifth * median(measurement.extra["first"] for measurement in measured),
         goal=FLAT,
     )
+
+
+def _scan() -> float:
+    """Return the seconds per megabyte of a scan for secrets."""
+    text = vcrpy_text(300)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "conversation.yaml"
+        path.write_text(text, encoding="utf-8")
+        times = round(SCANNED * 1e6 / len(text))
+        began = perf_counter()
+        for _ in range(times):
+            scan(path)
+        return (perf_counter() - began) / (times * len(text) / 1e6)
 
 
 def _against(peer: str, rival: Side, own: Side, size: int) -> Iterator[Entry]:
