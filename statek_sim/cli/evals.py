@@ -56,6 +56,8 @@ def list_evals(
     """List evals and the capability each one tests.
 
     The last line counts the evals in each tier and the scripts that must fail.
+
+    Example: statek-sim evals list
     """
     check_json(json_file)
     suite = loaded_evals(paths)
@@ -95,6 +97,8 @@ def check(
     """Check that correct scripts pass and incorrect scripts fail.
 
     Exits 1 if an eval gives the wrong verdict on a script.
+
+    Example: statek-sim evals check my-evals
     """
     from statek_sim.evals.players import failure_line, proofs
 
@@ -191,9 +195,10 @@ def run(
 ) -> None:
     """Run evals in several arms of a harness and compare them.
 
-    An arm is the harness with some of its parts enabled. All arms use the same random numbers, so for a given eval and
-    seed, the simulated model makes the same draws in each arm. Exits 1 if a baseline is not met or a policy rule is
-    violated.
+    An arm is the harness with some of its parts enabled. For a given eval and seed, the simulated model makes the same
+    random draws in each arm. Exits 1 if a baseline or a policy rule is not met.
+
+    Example: statek-sim evals run --model gemma-4-31b-it --seeds 3
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -205,8 +210,7 @@ def run(
     from statek_sim.reporting.page.evals import evals_page
 
     files = {"--json": json_file, "--markdown": markdown, "--html": html, "--junit": junit}
-    reads = {} if baseline is None else {"--baseline": [baseline]}
-    check_outputs(files, reads)
+    check_outputs(files, {} if baseline is None else {"--baseline": [baseline]})
     check_outputs({**files, "--update-baseline": update_baseline})
     if update_baseline is not None:
         check_replaceable(update_baseline, key="schema", schema=SCHEMA)
@@ -295,7 +299,10 @@ def _held(
 
 @evals.command()
 def schema() -> None:
-    """Print the JSON Schema of the `evals run --json` output."""
+    """Print the JSON Schema of the `evals run --json` output.
+
+    Example: statek-sim evals schema > evals.schema.json
+    """
     from statek_sim.reporting.artifact import json_text, schema_named
 
     typer.echo(json_text(schema_named("evals")), nl=False)

@@ -61,6 +61,8 @@ def list_jobs(store: StoreOption, json_file: options.JsonOption = None) -> None:
     """List the jobs in all runs in a store.
 
     Exits 2 if a run cannot be read.
+
+    Example: statek-sim jobs list --store sqlite:runs.db
     """
     check_json(json_file)
     with closing(_opened(store, read_only=True)) as opened:

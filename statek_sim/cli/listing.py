@@ -47,7 +47,10 @@ def suites(paths: options.Paths = None) -> None:
 
 @listing.command()
 def tools() -> None:
-    """List the built-in tools that scenarios can use."""
+    """List the built-in tools that scenarios can use.
+
+    Example: statek-sim list tools
+    """
     from statek_sim.suite.listing import tool_lines
 
     say(tool_lines())
@@ -55,7 +58,10 @@ def tools() -> None:
 
 @listing.command()
 def presets() -> None:
-    """List the built-in presets with their settings."""
+    """List the built-in presets with their settings.
+
+    Example: statek-sim list presets
+    """
     from statek_sim.suite.listing import preset_lines
 
     say(preset_lines())
@@ -66,6 +72,8 @@ def profiles() -> None:
     """List the rules that differ between behaviour profiles.
 
     Shows the value of each rule in every profile.
+
+    Example: statek-sim list profiles
     """
     from statek_sim.suite.listing import profile_lines
 

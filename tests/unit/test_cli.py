@@ -428,6 +428,12 @@ COMMANDS = (
     "metrics",
     "evals",
 )
+_EVERY: Any = typer.main.get_command(app)
+SUBCOMMANDS = tuple(
+    f"{group} {name}"
+    for group, command in _EVERY.commands.items()
+    for name in getattr(command, "commands", ())
+)
 
 
 def test_the_help_tells_every_command_in_a_whole_line_under_a_heading(shell: Shell) -> None:
@@ -455,9 +461,9 @@ def test_the_help_of_a_command_names_arguments_without_python_types(shell: Shell
     assert "<" not in shell(command, "--help").out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *SUBCOMMANDS])
 def test_the_help_of_a_command_has_one_example(shell: Shell, command: str) -> None:
-    assert shell(command, "--help").out.count(f"Example: statek-sim {command}") == 1
+    assert shell(*command.split(), "--help").out.count(f"Example: statek-sim {command}") == 1
 
 
 def test_arguments_are_called_by_their_metavar(shell: Shell) -> None:
