@@ -28,12 +28,15 @@ from statek_sim.process_size import process_size
 
 _PLACE_BYTES: Final = 512
 _CREDENTIAL: Final = re.compile(
-    r"SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|(KEY|TOKEN|AUTH)(_?\d+|_ID|_FILE|_BASE64|_SOCK)?\Z",
+    r"SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|COOKIE|"
+    r"(KEY|TOKEN|AUTH|BEARER|_PASS|_PWD|_PAT)(_?\d+|_ID|_FILE|_BASE64|_SOCK)?\Z",
     re.IGNORECASE,
 )
 """Matches names of environment variables that hold credentials, but not `STATEK_MAX_TOKEN_USAGE` or
 `MAX_TOKENS`.
 """
+_LOGIN: Final = re.compile(r"://[^/\s@]*:[^/\s]+@")
+"""Matches a URL with a password, such as a database's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,13 @@ def serve(
 
 
 def forget_credentials(environment: MutableMapping[str, str]) -> None:
-    """Remove the environment variables whose names indicate a key, token, secret or password.
+    """Remove the environment variables whose names indicate a key, token, secret or password, and URLs with one.
 
     Model-written code runs in this process, and any value that the code reads may appear in reports.
     """
-    for name in [name for name in environment if _CREDENTIAL.search(name)]:
+    for name in [
+        name for name, value in environment.items() if _CREDENTIAL.search(name) or _LOGIN.search(value)
+    ]:
         del environment[name]
 
 

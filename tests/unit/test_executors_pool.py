@@ -328,12 +328,15 @@ def test_credentials_are_taken_out_of_an_environment_and_nothing_else() -> None:
         "MAX_TOKENS": "2",
         "KEYBOARD": "us",
         "MONKEY_NAME": "a",
+        "OLDPWD": "/tmp",
+        "HOME_URL": "https://h.test/a@b:1",
     }
     secret = [
         "OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "PGPASSWORD", "DB_PASSWD",
-        "GOOGLE_APPLICATION_CREDENTIALS", "my_secret", "SSH_AUTH_SOCK", "API_KEY_2", "SECRET_FILE",
+        "GOOGLE_APPLICATION_CREDENTIALS", "my_secret", "SSH_AUTH_SOCK", "API_KEY_2", "SECRET_FILE", "GH_PAT",
+        "MYSQL_PASS", "DB_PWD", "SESSION_COOKIE",
     ]  # fmt: skip
-    environment = {**kept, **dict.fromkeys(secret, "x")}
+    environment = {**kept, **dict.fromkeys(secret, "x"), "DATABASE_URL": "postgresql://me:plum@h.test/db"}
     forget_credentials(environment)
     assert environment == kept
 
