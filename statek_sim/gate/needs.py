@@ -8,6 +8,7 @@ recorded.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
@@ -49,14 +50,13 @@ def needed(checks: Checks, limit: LimitName, extension: float) -> int:
     `checks` come from a run without limits.
     """
     counts = list(_counts(checks, limit))
-    low, high = 0, max((count for _, count in counts), default=0)
-    while low < high:
-        middle = (low + high) // 2
-        enough = all(
-            count <= (effective_limit(middle, extension, done, checks.rule) or 0) for done, count in counts
+
+    def enough(value: int) -> bool:
+        return all(
+            count <= (effective_limit(value, extension, done, checks.rule) or 0) for done, count in counts
         )
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return low
+
+    return bisect_left(range(max((count for _, count in counts), default=0)), True, key=enough)
 
 
 def needs_clause(figures: Sequence[LimitFigure], limit: LimitName) -> str:
