@@ -44,6 +44,12 @@ def admit(name: str, **kwargs):
 
 
 @tool
+def keep_frozen(**kwargs):
+    """Keep a value that dbzero cannot store, as the first of a job."""
+    perm_ctx_set(ward=frozenset([1]))
+
+
+@tool
 def last(**kwargs):
     """The last one admitted."""
     return [perm_ctx_get("last"), perm_ctx_get("count")]
@@ -100,7 +106,7 @@ def create(**metadata):
     return SupervisedAgent(
         role="nurse",
         _system_prompt=make_system_prompt("You care."),
-        _tools=[admit, last, everybody, named, treat, who, beside, unique],
+        _tools=[admit, last, everybody, named, treat, who, beside, unique, keep_frozen],
         _metadata={"MODEL": "openai/gpt-4o", **metadata},
     )
 
@@ -140,6 +146,14 @@ def test_a_job_without_kept_names(statek_app, facts):
     facts["perm"] = job.py_env.perm_ctx
     statek_app.script(nurse=["last()", "exit(1)"])
     statek_app.run()
+
+
+def test_a_value_that_cannot_be_kept(statek_app, facts):
+    job = create_new_job(create())
+    statek_app.script(nurse=["keep_frozen()", "exit(1)"])
+    statek_app.run()
+    facts["console"] = list(job.py_env.console)
+    facts["perm"] = sorted(dict(job.py_env.perm_ctx or {}))
 
 
 def test_fake_jobs_stand_in_for_real_ones(statek_app, facts):

@@ -29,6 +29,7 @@ from statek_sim.runtime.state.futures import (
     get_any_future,
 )
 from statek_sim.runtime.state.pyenv import PERMANENT, print_category
+from statek_sim.runtime.stored.containers import Dict
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
@@ -236,7 +237,7 @@ def _permanent() -> Any:
     env = job.py_env
     if env.local_state is None:
         env.local_state = {}
-    return env.local_state.setdefault(PERMANENT, {})
+    return env.local_state.setdefault(PERMANENT, Dict() if getattr(env, "stores", False) else {})
 
 
 # -- variables ----------------------------------------------------------------------------------------------------
