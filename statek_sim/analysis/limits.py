@@ -6,8 +6,7 @@ value that a scenario needs for each limit: the smallest value that does not sto
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -190,6 +189,20 @@ def sensitivity(replay: Replay) -> Sensitivity:
     )
 
 
+def smallest(fits: Callable[[int], bool], highest: int) -> int:
+    """Find the smallest value from 0 to `highest` for which `fits` is true, by bisection.
+
+    `fits` must be monotonic, and true for `highest`.
+    """
+    if fits(0):
+        return 0
+    low, high = 0, highest
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
 def outcome(endings: Mapping[str, Ending]) -> str:
     """Return how a run ended: a limit's name, an error type, `script ends`, or `finishes`."""
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
@@ -204,7 +217,7 @@ def outcome(endings: Mapping[str, Ending]) -> str:
 def _need(replay: Replay, limit: LimitName) -> LimitNeed:
     free = replay.endings(replay.with_limit(limit, None))
     highest = max((_counted(limit, ending) for ending in free.values()), default=0)
-    needed = bisect_left(range(highest), True, key=lambda value: not _stops(replay, limit, value))
+    needed = smallest(lambda value: not _stops(replay, limit, value), highest)
     value: int | None = getattr(replay.limits, limit.value)
     return LimitNeed(
         limit=limit,

@@ -17,6 +17,7 @@ from statek_sim.analysis.limits import (
     Sensitivity,
     compare_stops,
     sensitivity,
+    smallest,
 )
 from statek_sim.errors import BadInput
 from statek_sim.harness.harness import LLM_Harness
@@ -171,6 +172,11 @@ def test_raising_one_limit_may_only_bring_the_next_one() -> None:
     by_limit = {need.limit: need for need in found.needs}
     assert found.verdict == "max_exceptions"
     assert by_limit[LimitName.MAX_EXCEPTIONS].then == "max_consecutive_exceptions"
+
+
+@table_test("answer", range(8))
+def test_smallest_is_exact(answer: int) -> None:
+    assert smallest(lambda value: value >= answer, 7) == answer
 
 
 # -- the limit that fits a budget ----------------------------------------------------------------------------------
