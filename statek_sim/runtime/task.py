@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.dialog import chat_responses
@@ -160,21 +160,22 @@ def is_done(future: TaskFutureResult) -> bool:
     return future.job.life.status is JobStatus.DONE
 
 
-def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
+# Models see the return types of these two functions, which are STATEK's; an exit status can be any value.
+def exit_and_job(future: TaskFutureResult) -> tuple[str, Job]:
     """Return `(exit_status, job)`; success and failure look alike (behaviour 9)."""
     if not is_done(future):
         raise FutureError(future)
-    return future.job.py_env.exit_status, future.job
+    return cast("str", future.job.py_env.exit_status), future.job
 
 
-def said_by(future: TaskFutureResult) -> object:
+def said_by(future: TaskFutureResult) -> str:
     """Return a delegated job's messages joined by newlines, or its exit status, or its error message if it failed."""
     job = future.job
     if not is_done(future):
         raise FutureError(future)
     if job.error is None:
         return "\n".join(chat_responses(job))
-    return job.error.error_message if job.py_env.exit_status is None else job.py_env.exit_status
+    return job.error.error_message if job.py_env.exit_status is None else cast("str", job.py_env.exit_status)
 
 
 @temporal(complement=exit_and_job, condition=is_done)

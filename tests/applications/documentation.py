@@ -6,12 +6,15 @@ from typing import List, Optional
 
 import dbzero as db0
 import pytest
-from statek import docs_style, docstr, get_current_agent_name, tool
+from statek import create_new_job, docs_style, docstr, get_all, get_any, get_current_agent_name, tool
 from statek.agents import SupervisedAgent
 from statek.exceptions import FutureError
 from statek.future import FutureResult, temporal
 from statek.prompt_config import make_system_prompt
+from statek.pyenv import PyEnv
 from statek.system import brief
+from statek.task import delegate_mute_dialog, delegate_mute_task, delegate_task
+from statek.utils import CodeBlock
 
 from statek_sim import tool_call
 
@@ -280,3 +283,31 @@ def test_tools_of_statek_have_documentation_too(statek_app, facts):
     )
     statek_app.create_job(create())
     statek_app.run()
+
+
+@MANY
+def test_functions_of_statek_have_its_documentation(statek_app, facts):
+    names = [delegate_task, delegate_mute_task, delegate_mute_dialog, get_all, get_any, create_new_job]
+    asked = [*(f.__name__ for f in names), "SupervisedAgent", "PyEnv", "CodeBlock", "translate"]
+    statek_app.script(
+        reader=[*(f"{reader}({name})" for name in asked for reader in ("docstr", "brief")), "exit(1)"]
+    )
+    agent = create()
+    agent._system_prompt = make_system_prompt("{tools}\n{brief_tools}")
+    agent._tools = [*names[:5], translate]
+    for value in (create_new_job, SupervisedAgent, PyEnv, CodeBlock):
+        agent.context[value.__name__.rpartition(".")[2]] = value
+    statek_app.create_job(agent)
+    statek_app.run()
+    facts["prompt"] = statek_app.job_of("reader").history[0]
+
+
+@temporal(extends=delegate_mute_task)
+@tool
+def translate(text: str, **kwargs):
+    """Translate a text.
+
+    Args:
+        text: The text.
+    """
+    return delegate_mute_task(create())

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.runtime.tools.spec import system_tool_specs
 
 COMMON = [
@@ -31,3 +34,20 @@ def test_only_python_cli_is_meant_for_one_style(version: str) -> None:
 @pytest.mark.parametrize(("version", "size"), [("1.2", 4389), ("1.4", 5053)])
 def test_the_system_tools_weigh_what_statek_meters(version: str, size: int) -> None:
     assert len(json.dumps([tool.spec for tool in system_tool_specs(version)])) == size
+
+
+def test_internal_docstrings_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    class Mine(Agent):
+        """My agent."""
+
+    class Undocumented(Agent):
+        pass
+
+    docstr(Mine)
+    docstr(Undocumented)
+    docstr(Job, "panic")
+    assert "    def " not in (shown := capsys.readouterr().out)
+    assert shown.splitlines()[-2:] == [
+        "NotImplementedError: class 'Undocumented' needs a docstring of its own on the reference runtime",
+        "NotImplementedError: the reference runtime has no documentation of STATEK's Job.panic",
+    ]

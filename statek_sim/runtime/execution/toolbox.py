@@ -33,7 +33,7 @@ from statek_sim.runtime.stored.containers import Dict
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
-from statek_sim.runtime.tools.spec import SystemToolSpec, stands_for, system_tool_specs
+from statek_sim.runtime.tools.spec import SystemToolSpec, stands_for, system_tool_specs, with_statek_docstring
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.compile import CALL
 from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
@@ -371,22 +371,20 @@ def send_notification_to(target: SubTaskHandler | Job, message: str, **kwargs: A
 
 
 @tool
+@with_statek_docstring
 def get_any(*args: Any, **kwargs: Any) -> CombinedFutureResult:
-    """Waits until evaluation of given values completes and returns the first available result.
+    """Return a future of the first available result.
 
-    The sentence is part of requests, byte for byte. As in STATEK, agent code never gets an answer from it:
-    arguments without a type hint are waited for, all of them, before the call, and their plain values are no
-    futures (behaviour 7.5). Tools use `get_any_future`.
+    As in STATEK, agent code never gets an answer from it: arguments without a type hint are waited for, all of
+    them, before the call, and their plain values are no futures (behaviour 7.5). Tools use `get_any_future`.
     """
     return get_any_future(*args)
 
 
 @tool
+@with_statek_docstring
 def get_all(*args: Any, **kwargs: Any) -> CombinedFutureResult:
-    """Waits until evaluation of all given values completes and combines the results.
-
-    The sentence is part of requests, byte for byte. In agent code it ends like `get_any`.
-    """
+    """Return a future of all results. In agent code, it ends like `get_any`."""
     return get_all_future(*args)
 
 

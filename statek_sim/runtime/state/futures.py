@@ -348,11 +348,13 @@ def temporal(
             raise ValueError(f"Cannot extend {extends.__name__}: it is not a temporal function")
     if complement is None or condition is None:
         raise ValueError("Must specify either 'extends' or both 'complement' and 'condition'")
-    return _temporal_decorator(complement, condition)
+    return _temporal_decorator(complement, condition, extends)
 
 
 def _temporal_decorator(
-    complement: Callable[[Any], object], condition: Callable[[Any], bool]
+    complement: Callable[[Any], object],
+    condition: Callable[[Any], bool],
+    extends: Callable[..., object] | None,
 ) -> Callable[[F], F]:
     def attach(result: object) -> object:
         if isinstance(result, FutureResult):
@@ -377,6 +379,8 @@ def _temporal_decorator(
         wrapper.__is_temporal__ = True
         wrapper.__temporal_complement__ = complement
         wrapper.__temporal_condition__ = condition
+        if extends is not None:
+            wrapper.__extends__ = extends
         return cast("F", wrapper)  # functools.wraps keeps the signature, which mypy cannot see
 
     return decorate

@@ -18,8 +18,10 @@ from statek_sim.runtime.tools.spec import (
     VARIADIC,
     Described,
     Sections,
+    is_internal,
     own_parameters,
     sections_of,
+    statek_documentation,
     system_tool,
     tool_variant,
     type_hints,
@@ -156,6 +158,11 @@ def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> 
     text = inspect.getdoc(kind)
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
+    documented = next(base for base in kind.__mro__ if base.__doc__)
+    if statek_documentation(documented) is not None:
+        raise NotImplementedError(
+            f"class {kind.__name__!r} needs a docstring of its own on the reference runtime"
+        )
     sections = sections_of(text)
     summary = tool_variant(sections.summary)
     if not as_code:
@@ -190,7 +197,7 @@ def _has_text(method: Callable[..., Any]) -> bool:
 
 def _methods(kind: type) -> list[Callable[..., Any]]:
     found = inspect.getmembers(kind, predicate=inspect.isfunction)
-    return [method for name, method in found if not name.startswith("_")]
+    return [method for name, method in found if not name.startswith("_") and not is_internal(method)]
 
 
 def _attributes(kind: type, sections: Sections) -> list[Described]:
@@ -267,14 +274,15 @@ def _documentation(what: Any, method_name: str | None, *, brief: bool) -> str:
         if not hasattr(target, method):
             return f"Error: {target.__name__} has no method '{method}'"
         target = getattr(target, method)
-    if isinstance(target, type):
+    if isinstance(target, type) and statek_documentation(target) is None:
         return class_text(target, brief=brief, as_code=not brief, agent=get_current_agent_name())
     return tool_text(target, brief=brief)
 
 
 def tool_text(function: Callable[..., Any], *, brief: bool) -> str:
     """Return a tool's documentation as `brief` or `docstr` shows it; may raise `DocstringParseError`."""
-    if (own := system_tool(function)) is not None:
+    own = system_tool(function) or statek_documentation(function)
+    if own is not None:
         return own.brief if brief else own.docstr
     return function_text(function, brief=brief, as_code=not brief)
 

@@ -296,6 +296,37 @@ def with_statek_docstring(function: _Documented) -> _Documented:
     return function
 
 
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """The output of the tools `docstr` and `brief` for a function or class."""
+
+    docstr: str
+    brief: str
+
+
+def statek_documentation(what: Callable[..., Any]) -> Documentation | None:
+    """Return STATEK 1.4.2's documentation of a function or class that replaces one of STATEK's, or None for others.
+
+    Raises NotImplementedError for the runtime's own functions and classes: their docstrings are not for models.
+    """
+    if not is_internal(what):
+        return None
+    name = what.__qualname__
+    entry = _captured("1.4")["documentation"].get(name)
+    if entry is None:
+        raise NotImplementedError(f"the reference runtime has no documentation of STATEK's {name}")
+    return Documentation(**entry)
+
+
+def is_internal(what: Callable[..., Any]) -> bool:
+    """Return whether the runtime or the shim defines a function or class, outside functions that make tools."""
+    module = getattr(what, "__module__", None) or ""
+    return module.startswith(_INTERNAL) and "<locals>" not in getattr(what, "__qualname__", "<locals>")
+
+
+_INTERNAL: Final = ("statek_sim.runtime.", "statek_sim.shim.", "statek_sim.errors", "statek_sim.harness.")
+
+
 @cache
 def _captured(version: str) -> Mapping[str, Any]:
     name = f"system_tools_{version.replace('.', '_')}.json"
