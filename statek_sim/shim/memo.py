@@ -121,9 +121,8 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind: Any = given  # its methods are replaced
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
     setattr(kind, _BEGUN_WITH, getattr(kind, _BEGUN_WITH, frozenset()) | _named_at_the_beginning(kind))
-    if vars(kind).get("__hash__", kind) is None:
-        # dbzero's objects are hashable, even if `dataclass` has removed `__hash__`.
-        kind.__hash__ = object.__hash__
+    # dbzero ignores a class's own `__hash__`, also None, which `dataclass` assigns.
+    kind.__hash__ = object.__hash__
     create, begin = kind.__new__, kind.__init__
 
     @wraps(begin)

@@ -2,6 +2,8 @@
 # mypy: ignore-errors
 
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 
 import dbzero as db0
 import pytest
@@ -44,6 +46,18 @@ class Coin:
 
     def worth(self):
         return self.value
+
+
+@db0.memo
+class Held:
+    def __init__(self, what):
+        self.what = what
+
+    def __eq__(self, other):
+        return isinstance(other, Held) and self.what == other.what
+
+    def __hash__(self):
+        return 7
 
 
 @tool
@@ -235,3 +249,45 @@ def test_a_job_that_warms_up(statek_app, facts):
     facts["note"] = job.note
     facts.attempt("not there", lambda: job.nothing)
     facts.attempt("a text", lambda: agent.update_system_prompt("x"))
+
+
+ALIKE = {
+    "numbers": [1, 2**62, 1.5, True, None],
+    "text": "a",
+    "long text": "a long text" * 9,
+    "bytes": b"x",
+    "moment": datetime(2026, 1, 1, 9),
+    "price": Decimal("1.5"),
+    "list": [1],
+    "tuple": ("a",),
+    "dict": {1: 2},
+    "set": {1},
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_which_stored_collections_are_equal(statek_app, facts, kind, name):
+    plain = kind([0, ALIKE[name]])
+    one, other = Held(plain).what, Held(plain).what
+    facts["equal"] = [one == other, one != other, one == one, one == plain, plain == other]
+    if kind is list:
+        copy = one.copy()
+        facts["copies"] = [copy == one, copy != one, one == copy.copy(), copy == other]
+
+
+def test_numbers_of_different_types_are_stored_differently(statek_app, facts):
+    facts["equal"] = [
+        Held([a]).what == Held([b]).what for a, b in ((1, True), (1, 1.0), (0.5, Decimal("0.5")))
+    ]
+
+
+def test_a_hash_of_its_own_is_ignored(statek_app, facts):
+    one, other = Held(1), Held(1)
+    facts["found"] = [hash(one) == 7, one == other, len({one, other}), other in {one}, other in [one]]
+    facts["stored"] = [
+        other in Held({one}).what,
+        len(Held({one, other}).what),
+        Held({one: 2}).what.get(other),
+    ]

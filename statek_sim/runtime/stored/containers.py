@@ -2,9 +2,9 @@
 
 `List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations,
 and raise dbzero's errors for all others. Some results are odd: two `List`s of different lengths are neither
-equal nor unequal, and a non-empty `Dict` is not equal to itself. Operators that end the process in dbzero
-raise `StoreKills` here. A plain collection is copied when put into a stored collection; a stored collection
-is shared.
+equal nor unequal, two `List`s with strings are unequal, and a non-empty `Dict` is not equal to itself.
+Operators that end the process in dbzero raise `StoreKills` here. A plain collection is copied when put into a
+stored collection; a stored collection is shared.
 
 Three operations raise `NotReproduced` here, because in dbzero they depend on memory addresses or involve very
 rare keys: intersecting sets with elements other than small integers, changing a dict or set while iterating
@@ -14,6 +14,7 @@ over it, and using integers beyond 64 bits as keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, time
 from decimal import Decimal
 from inspect import CO_VARKEYWORDS
 from itertools import chain
@@ -369,7 +370,22 @@ def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
 class _Sequence(_Collection):
     """Base class of lists and tuples, whose methods compare items by identity."""
 
-    __slots__ = ()
+    __slots__ = ("_texts",)
+    _texts: object
+    """An object that a list and its copies have in common, if the list was copied."""
+
+    def _equals(self, other: _Sequence) -> bool:
+        """Return whether two stored sequences are equal: dbzero compares what it stores, not the values.
+
+        Each string and each nested collection is stored anew, so only copies of a list share them.
+        """
+        copied = hasattr(self, "_texts") and self._texts is getattr(other, "_texts", None)
+        return self is other or (
+            len(self) == len(other)
+            and all(
+                _stored_alike(*pair, copied=copied) for pair in zip(self._items, other._items, strict=True)
+            )
+        )
 
     def count(self, item: Value) -> int:
         """Return how many items are the same object as `item`."""
@@ -384,6 +400,14 @@ class _Sequence(_Collection):
         if place is None:
             raise RuntimeError("Item is not in a list \n")
         return place
+
+
+def _stored_alike(one: Value, other: Value, *, copied: bool) -> bool:
+    if isinstance(one, str | bytes):
+        return copied and bool(one == other)
+    if isinstance(one, int | float | date | time | Decimal):
+        return type(one) is type(other) and one == other
+    return one is other
 
 
 @_as_dbzeros("List")
@@ -425,7 +449,7 @@ class List(_Sequence):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, List):
-            return len(self) == len(other) and bool(self._items == other._items)
+            return self._equals(other)
         return isinstance(other, list) and bool([*self] == other)
 
     def __ne__(self, other: object) -> bool:
@@ -491,7 +515,11 @@ class List(_Sequence):
 
     def copy(self) -> List:
         """Return another List with the same items."""
-        return List._of(list(self._items))
+        if not hasattr(self, "_texts"):
+            self._texts = object()
+        made = List._of(list(self._items))
+        made._texts = self._texts
+        return made
 
     def remove(self, *items: Value) -> None:
         """Remove the first occurrence of an object; the last item takes its place."""
@@ -524,7 +552,7 @@ class Tuple(_Sequence):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Tuple):
-            return bool(self._items == other._items)
+            return self._equals(other)
         return isinstance(other, tuple) and bool((*self,) == other)
 
 
