@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.runtime.agents import agent as runtime
@@ -23,9 +24,12 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
 from statek_sim.runtime.stored.storable_types import KEEPER
 from statek_sim.runtime.tools.documentation import docstr
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
 from statek_sim.shim.memo import memo
 from statek_sim.shim.prompts import SystemPrompt, are_equal, make_system_prompt, prompt_text
+from statek_sim.shim.queries import find
+from statek_sim.shim.settings import get_statek_settings
 from statek_sim.shim.tools import create_tool
 
 Tool = Callable[..., Any]
@@ -47,10 +51,17 @@ class _NoPlace:
 
 
 class Metadata(dict[str, str]):
-    """An agent's metadata; reading a missing MODEL raises STATEK's ValueError."""
+    """An agent's metadata; reading a missing MODEL raises STATEK's ValueError.
 
-    def __init__(self, role: str, values: dict[str, str]) -> None:
-        super().__init__(values)
+    Raises `NotCovered` for EXTRA_RESOURCES.
+    """
+
+    def __init__(self, role: str, values: Mapping[str, Any]) -> None:
+        if values.get("EXTRA_RESOURCES") is not None:
+            raise NotCovered(
+                f"EXTRA_RESOURCES={values['EXTRA_RESOURCES']!r} in the metadata of agent {role!r}"
+            )
+        super().__init__((key, value) for key, value in values.items() if key != "MODEL" or value is not None)
         self._role = role
 
     def __missing__(self, key: str) -> str:
@@ -105,6 +116,14 @@ class Agent(runtime.Agent):
             raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
+        settings = get_statek_settings()
+        settings.load_prompts()
+        found: Any = settings.get_prompt_def(self.role)
+        if found is not None:
+            if found.system:
+                self.update_system_prompt(found.system)
+            if found.metadata:
+                self.update_metadata(found.metadata)
         for function in [tool for tool in self._tools if tool.__name__.startswith("_")]:
             self._tools.remove(function)
             self._internal().append(function)
@@ -258,9 +277,13 @@ class SupervisedAgent(Agent):
         shared_vars: Mapping[str, Any] | None = None,
         locale: Any = None,
         post_processing: Any = None,
+        provider_config: Any = None,
+        extra_resources: Any = None,
         **job_params: Any,
     ) -> Any:
         """Create a new definition; the names in `shared_vars` become a prompt parameter."""
+        if provider_config is not None or extra_resources is not None:
+            raise NotCovered("create_job_def with a provider_config or extra_resources")
         if shared_vars:
             job_params["shared_vars"] = list(shared_vars)
         style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
@@ -279,6 +302,14 @@ class SupervisedAgent(Agent):
         code = parse_warmup_code(unparsed_warmup_def, bind_assignments=bind)
         self.warmup_def = None if code is None else WarmupDef(code, metadata or None)
         return True
+
+
+def update_warmup_defs(path: Path, agents: Iterable[SupervisedAgent] | None = None) -> None:
+    """Give agents (by default, all) the warmup code in the folder's `ROLE.py` files."""
+    by_role = {agent.role: agent for agent in (find(SupervisedAgent) if agents is None else agents)}
+    for file in path.glob("*.py"):
+        if file.stem in by_role:
+            by_role[file.stem].update_warmup_def(file.read_text(encoding="utf-8"))
 
 
 @dataclass_there

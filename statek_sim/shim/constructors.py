@@ -17,6 +17,7 @@ from statek_sim.runtime.jobs.post_processing import normalised
 from statek_sim.runtime.state import chat_log
 from statek_sim.runtime.state.access import attribute
 from statek_sim.runtime.stored.storable_types import NamedAsInC
+from statek_sim.shim.agents import Metadata
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.jobs import AppJobDef
 
@@ -65,7 +66,7 @@ class JobDef(definitions.JobDef, metaclass=_Constructor):
         """Return a definition, which `create_new_job` finds again. Text in `warmup_code` is not parsed."""
         if provider_config is not None or extra_resources is not None:
             raise NotCovered("JobDef with a provider_config or extra_resources")
-        given = agent.metadata if metadata is None else dict(metadata)
+        given = agent.metadata if metadata is None else Metadata(agent.role, metadata)
         if not given.get("MODEL"):
             raise ValueError(f"JobDef for agent '{agent.role}' requires metadata field 'MODEL'")
         definition = AppJobDef(

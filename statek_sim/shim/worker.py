@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from statek_sim.runtime.agents.agent import JobDef
@@ -17,27 +18,42 @@ from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.tool_loop import in_event_loop
 from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
-from statek_sim.shim.agents import Agent, Metadata
+from statek_sim.shim.agents import Agent, Metadata, SupervisedAgent, update_warmup_defs
 from statek_sim.shim.covered_names import NotCovered
-from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage, StatekLocale, resolve_locale
+from statek_sim.shim.jobs import (
+    AppJob,
+    AppJobDef,
+    AppPyEnv,
+    AppUsage,
+    StatekLocale,
+    resolve_locale,
+    set_model_pricing,
+)
 from statek_sim.shim.memo import stored_names
+from statek_sim.shim.prompts import update_prompt_config
 from statek_sim.shim.push_queue import serve_queues
-from statek_sim.shim.queries import Tag
-from statek_sim.shim.settings import use_settings
+from statek_sim.shim.queries import Tag, find
+from statek_sim.shim.settings import get_statek_settings, use_settings
 from statek_sim.shim.store import current_store, get_current_prefix
 from statek_sim.shim.tools import registered
+from statek_sim.usage.pricing import load_prices
 
 
 def init(settings: Any = None, restricted: bool = True) -> None:
-    """Use `settings`, except for their limits; the test has already created the runtime.
+    """Use `settings`, except for their limits, and load their prices; the test has already created the runtime.
 
-    Raises `NotCovered` for `restricted=False`.
+    Raises `NotCovered` for `restricted=False`, and for settings that the reference runtime does not support.
     """
     current_store()
     if not restricted:
         raise NotCovered("statek.init(restricted=False)")
-    if settings is not None:
-        use_settings(settings)
+    used = settings or get_statek_settings()
+    use_settings(used)
+    if used.statek_model_info_dir:
+        for price in load_prices(Path(used.statek_model_info_dir)).prices:
+            set_model_pricing(
+                price.provider, price.model, price.input, price.output, price.cached, price.family
+            )
 
 
 def _start(
@@ -48,13 +64,14 @@ def _start(
     provider: str | None = None,
     task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
 ) -> None:
-    init(settings)
-    sizes = task_queue_size_funcs or {}
-    loops = [
-        AgentLoopDef(agent, agent.warmup, size)
-        for agent, size in sizes.items()
-        if agents is None or agent in agents
-    ]
+    used, sizes = settings or get_statek_settings(), task_queue_size_funcs or {}
+    active: Sequence[Any] = [*find(Agent)] if agents is None else [*dict.fromkeys(agents)]
+    init(used)
+    update_prompt_config(used.prompt_defs, active)
+    if used.warmup_defs_dir:
+        supervised = [agent for agent in active if isinstance(agent, SupervisedAgent)]
+        update_warmup_defs(Path(used.warmup_defs_dir), supervised)
+    loops = [AgentLoopDef(agent, agent.warmup, sizes.get(agent, lambda: 0)) for agent in active]
     run_loops(loops, [get_current_prefix().name] if push_queues is None or push_queues else [])
 
 
@@ -111,7 +128,10 @@ async def run_agentic_fleet(
 
 
 def run_loops(loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any]) -> None:
-    """Create jobs for the items in each loop's queue, serve push queues, and run all jobs until no work is left."""
+    """Create jobs for the items in each loop's queue, serve push queues, and run all jobs until no work is left.
+
+    Raises the error that ends the worker's loop, for example because a definition has errors.
+    """
     runtime = current_runtime()
     serve_queues(queue_prefixes)
     for loop in loops:
@@ -119,6 +139,7 @@ def run_loops(loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any]) -> N
         code = () if loop.warmup_code is None else loop.warmup_code
         runtime.add_loop(loop.agent, loop.task_queue_size_func, warmup_code=code)
     runtime.run()
+    runtime.raise_loop_error()
 
 
 class StatekClientAPI:

@@ -158,7 +158,7 @@ def test_warmup_code_that_does_not_read_one_event(statek_app, facts, warmup):
     agent, queue = create(warmup=warmup), StatekPushQueue()
     queue.push_to_agent_queue(agent, 1)
     facts.attempt("here", lambda: process_agent_events({agent}, queue_prefixes=OPEN))
-    start_statek([agent])
+    facts.attempt("served", lambda: start_statek([agent]))
     facts["left"] = queue.has_agent_events(agent)
     facts["worker"] = statek_app.run().worker
 

@@ -19,9 +19,11 @@ from statek import (
     tool,
 )
 from statek.agents import DialogAgent, SupervisedAgent
+from statek.agents.agent import update_warmup_defs
 from statek.chat_style import ChatStyle
 from statek.executors.job import Job, JobStatus
-from statek.prompt_config import make_system_prompt
+from statek.model_pricing import get_model_pricing
+from statek.prompt_config import load_prompt_files, make_system_prompt
 from statek.task import (
     delegate_mute_dialog,
     delegate_mute_task,
@@ -417,3 +419,161 @@ def test_what_a_chat_log_keeps_of_a_raised_difficulty(statek_app, facts, style):
     statek_app.script(clerk=[end])
     statek_app.run()
     facts["models"] = [request.model for request in statek_app.requests]
+
+
+def requests_of(app):
+    return [[request.model, [message["content"] for message in request.messages]] for request in app.requests]
+
+
+ASSIGNED = {
+    "style": {"chat_style": ChatStyle.MARKDOWN, "xml_box_console": "out"},
+    "difficulty": {"statek_default_difficulty": "H"},
+    "provider": {"default_llm_api_provider": "OPENAI"},
+    "no effect": {"log_level": "INFO", "statek_rpc_port": 1, "default_acl_str": "GRANT"},
+}
+
+
+@MANY
+@pytest.mark.parametrize("given", ASSIGNED.values(), ids=ASSIGNED)
+@pytest.mark.parametrize("first", ["init", "assign"])
+@pytest.mark.parametrize("existing", [True, False], ids=["old job", "new job"])
+def test_assigned_settings(statek_app, facts, given, first, existing):
+    if first == "init":
+        init(StatekSettings())
+    job = create_new_job(create(MODEL="L:a/b,M:c/d,H:e/f")) if existing else None
+    for name, value in given.items():
+        setattr(get_statek_settings(), name, value)
+    job = job or create_new_job(create(MODEL="L:a/b,M:c/d,H:e/f"))
+    statek_app.script(clerk=[text("```python\nprint('hi')\n```"), "exit(1)"])
+    facts["provider"] = job.job_def.provider
+    facts.attempt("run", lambda: statek_app.run().settled)
+    facts["style"] = [str(job.job_def.chat_style), str(job.get_current_difficulty())]
+    facts["requests"] = requests_of(statek_app)
+
+
+@MANY
+def test_a_sandbox_setting_assigned_after_init(statek_app, facts):
+    init(StatekSettings())
+    get_statek_settings().python_sandbox_max_ast_nodes = 6
+    create_new_job(create())
+    statek_app.script(clerk=["print([1, 2, 3, 4, 5])", "exit(1)"])
+    statek_app.run()
+    init()
+    create_new_job(create())
+    statek_app.script(clerk=["print([1, 2, 3, 4, 5])", "exit(1)"])
+    statek_app.run()
+
+
+FILE = (
+    "# MODEL: openai/from-file\n# TEMPERATURE: 0.5\n# DESCRIPTION: Helps.\n# System Prompt\nYou are {who}.\n"
+)
+
+
+@pytest.mark.parametrize("way", ["init", "assign", "start", "missing folder", "prompts", "assigned prompts"])
+def test_prompt_files(statek_app, facts, tmp_path, way):
+    (tmp_path / "clerk.md").write_text(FILE)
+    folder = str(tmp_path / "nowhere" if way == "missing folder" else tmp_path)
+    if way == "assign":
+        get_statek_settings().prompt_files_dir = folder
+    elif way in ("init", "missing folder"):
+        init(StatekSettings(prompt_files_dir=folder))
+    elif way == "prompts":
+        init(StatekSettings(prompt_defs=load_prompt_files(folder)))
+    elif way == "assigned prompts":
+        get_statek_settings().prompt_defs = load_prompt_files(folder)
+    agent = SupervisedAgent("clerk", None, [], _metadata={"MODEL": "openai/old"})
+    job = create_new_job(agent, who="Zed")
+    statek_app.script(clerk=["exit(1)"])
+    if way == "start":
+        start_statek([agent], settings=StatekSettings(prompt_files_dir=folder))
+    statek_app.run()
+    facts["requests"] = requests_of(statek_app)
+    facts["agent"] = [agent.description, dict(agent._metadata), str(job.status)]
+    facts["prompt"] = str(get_statek_settings().get_prompt_def("clerk"))
+    facts["none"] = get_statek_settings().get_prompt_def("nobody")
+
+
+@pytest.mark.parametrize("changed", [None, "print('other')"])
+def test_files_of_warmup_code(statek_app, facts, tmp_path, changed):
+    (tmp_path / "clerk.py").write_text("print('from file')\n")
+    (tmp_path / "nobody.py").write_text("print('never')\n")
+    agent, left = create(), [1]
+    if changed:
+        agent.update_warmup_def(changed)
+    statek_app.script(clerk=["exit(1)"])
+    start_statek(
+        [agent],
+        settings=StatekSettings(warmup_defs_dir=str(tmp_path)),
+        task_queue_size_funcs={agent: lambda: left.pop() if left else 0},
+    )
+    facts["warmup"] = agent.warmup_def.warmup_code
+    facts["requests"] = requests_of(statek_app)
+    (tmp_path / "clerk.py").write_text("print('changed')\n")
+    update_warmup_defs(tmp_path)
+    facts["changed"] = agent.warmup_def.warmup_code
+
+
+PRICES = """PROVIDER,MODEL,MODEL_FAMILY,INPUT_PRICE_PER_M,INPUT_PRICE_PER_CACHED_M,OUTPUT_PRICE_PER_M
+OPENAI,gpt-4o,,1,,2
+OPENAI,gpt-4o-mini,,x,,2
+"""
+
+
+def test_files_of_prices(statek_app, facts, tmp_path):
+    (tmp_path / "prices.csv").write_text(PRICES)
+    init(StatekSettings(statek_model_info_dir=str(tmp_path)))
+    job = create_new_job(create(MODEL="openai/gpt-4o"))
+    facts["prices"] = [str(job.usage.pricing.input_price_per_M), job.usage.pricing.is_valid]
+    facts["skipped"] = get_model_pricing("OPENAI", "gpt-4o-mini", no_create=True) is None
+    statek_app.script(clerk=["exit(1)"])
+    statek_app.run()
+
+
+def test_a_subclass_of_the_settings(statek_app, facts, monkeypatch):
+    class Settings(StatekSettings):
+        shop: str = "none"
+        size: int = 1
+
+    monkeypatch.setenv("SHOP", "here")
+    init(Settings(size=3))
+    settings = get_statek_settings()
+    facts["own"] = [settings.shop, settings.size, type(settings).__name__]
+
+
+@pytest.mark.parametrize("error", ["definition", "queue size"])
+def test_a_loop_that_fails(statek_app, facts, error):
+    def size():
+        if error == "queue size":
+            raise KeyError("no queue")
+        return 1
+
+    agent, other = create(), create("other")
+    agent.update_warmup_def("1/0")
+    facts.attempt("loop", lambda: start_statek([agent], task_queue_size_funcs={agent: size}))
+    job = create_new_job(other)
+    statek_app.script(other=["exit(1)", "exit(2)"])
+    outcome = statek_app.run()
+    facts["then"] = [str(job.status), outcome.settled, outcome.worker]
+    again = create_new_job(other)
+    facts.attempt("another loop", lambda: start_statek([other]))
+    facts["at last"] = str(again.status)
+
+
+def test_a_definition_with_errors_and_no_queue(statek_app, facts):
+    agent = create()
+    agent.update_warmup_def("1/0")
+    job = create_new_job(agent)
+    statek_app.run()
+    facts["errors"] = job.job_def.has_errors()
+    facts.attempt("loop", lambda: start_statek([agent]))
+    facts["cleared"] = job.job_def.has_errors()
+    create_new_job(agent)
+    facts.attempt("second loop", lambda: start_statek([agent]))
+
+
+@pytest.mark.parametrize("model", [None, "a"], ids=str)
+def test_a_model_without_a_value(statek_app, facts, model):
+    agent = SupervisedAgent("plain", make_system_prompt("x"), [], _metadata={"MODEL": model})
+    facts.attempt("created", lambda: str(create_new_job(agent).status))
+    facts.attempt("defined", lambda: agent.create_job_def().model)
+    facts.attempt("loop", lambda: start_statek([agent]))

@@ -128,12 +128,19 @@ class InstalledApplication:
         start_jobs_func: Callable[[int], None] | None = None,
         auto_terminate: bool = False,
     ) -> None:
-        """Replaces `run_jobs_loop`, which never returns; this function returns when no work is left."""
+        """Replaces `run_jobs_loop`, which never returns; this function returns when no work is left.
+
+        Raises the error that ends the loop; later runs have no agents' loops.
+        """
         self._queues.update(dict.fromkeys(queue_prefixes))
-        on_pass = self._runtime.loop.on_pass
-        if start_jobs_func is not None and start_jobs_func not in on_pass:
-            on_pass.append(start_jobs_func)
+        loop = self._runtime.loop
+        if start_jobs_func is not None and start_jobs_func not in loop.on_pass:
+            loop.on_pass.append(start_jobs_func)
         await self._drive(FOREVER)
+        if loop.died is not None and loop.error is not None:
+            loop.on_pass[:] = [self._deliver_queued]
+            loop.restart()
+            raise loop.error
 
     def _deliver_queued(self, capacity: int) -> None:
         if self._queues:

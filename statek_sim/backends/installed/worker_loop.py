@@ -239,6 +239,8 @@ class WorkerLoop:
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the number of free slots, so that agentic loops can create jobs."""
         self.died: str | None = None
+        self.error: Exception | None = None
+        """The error that ended the loop."""
 
     async def run(self, until: float) -> bool:
         """Run until nothing is runnable or scheduled, or until `until`; return whether no work was left."""
@@ -316,6 +318,7 @@ class WorkerLoop:
             for start_jobs in self.on_pass:
                 start_jobs(self._most - len(self._flying))
         except Exception as error:  # noqa: BLE001  # a condition or a queue's size: the user's code
+            self.error = error
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
         # STATEK's loop queries the store for runnable jobs here. The store updates its status index when a

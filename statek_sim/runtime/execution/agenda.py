@@ -197,6 +197,8 @@ class PollLoop:
         self._idle = 0
         self.passing = False
         self.hooks: list[Callable[[int], None]] = []
+        self.error: Exception | None = None
+        """The error that ended the worker's loop."""
 
     def something_happens(self) -> None:
         """Reset the count of idle polls."""
@@ -221,6 +223,7 @@ class PollLoop:
         except WorkerKilled as death:
             return str(death)
         except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
+            self.error = error
             return f"the worker loop died of {type(error).__name__}: {error}"
         finally:
             self.passing = False

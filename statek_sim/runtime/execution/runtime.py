@@ -246,6 +246,16 @@ class Runtime:
         if hook not in self._scheduler.on_pass:
             self._scheduler.on_pass.insert(0, hook)
 
+    def raise_loop_error(self) -> None:
+        """Raise the error that ended the worker's loop, if any, and start a new worker without agents' loops."""
+        error = self._scheduler.loop_error
+        if error is not None:
+            started = [loop.start_jobs for loop in self._loops]
+            self._scheduler.on_pass[:] = [hook for hook in self._scheduler.on_pass if hook not in started]
+            self._loops.clear()
+            self.restart_worker()
+            raise error
+
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
         """Set the function that chooses the next job. The function takes the ready jobs and returns an index."""
         self._scheduler.choose_by(choose)

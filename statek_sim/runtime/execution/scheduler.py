@@ -65,6 +65,11 @@ class Scheduler:
         self.on_pass = self._polling.hooks
 
     @property
+    def loop_error(self) -> Exception | None:
+        """The error that ended the worker's loop, while the worker is dead."""
+        return None if self.alive else self._polling.error
+
+    @property
     def passing(self) -> bool:
         """Whether the worker is between steps: it wakes up jobs, loops create jobs, or a step is about to start."""
         return self._polling.passing or self._in_flight.beginning

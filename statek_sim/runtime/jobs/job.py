@@ -158,6 +158,11 @@ class Job(StoredObject):
         """Tokens added to the limit by difficulty increases (from 1.4.1)."""
         return self._difficulty.token_extension
 
+    def use_defaults(self) -> None:
+        """Use the host's present defaults where the definition has no chat style or difficulty."""
+        self.chat_style = self.job_def.chat_style or self.host.default_chat_style
+        self._difficulty.set_default(self.host.default_difficulty)
+
     @property
     def difficulty(self) -> str:
         """LOW, MEDIUM or HIGH."""

@@ -110,6 +110,10 @@ class Difficulty:
         """Whether the level was ever increased."""
         return self._raised is not None
 
+    def set_default(self, level: str) -> None:
+        """Set the level for definitions without one."""
+        self._default = level
+
     def rise(self, tokens: int) -> str:
         """Increase the level by one, extend the token limit by `tokens`, and return the new level.
 
