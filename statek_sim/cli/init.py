@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import resources
+import json
+import shlex
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,6 +26,9 @@ FILES: Final = {
 
 _REPLACED: Final = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
 """Files whose pytest section is ignored if there is a `pytest.ini`, with the section's header."""
+
+_PACKAGE: Final = "pytest-statek"
+"""The requirement that the workflow in this package installs."""
 
 _NEXT: Final = """\
 try:
@@ -51,6 +56,8 @@ def init(
     for name, source in FILES.items():
         target = folder / name
         text = (resources.files("statek_sim.cli") / "starter" / source).read_text("utf-8")
+        if source.endswith(".yml"):
+            text = text.replace(f"pip install {_PACKAGE}\n", f"pip install {shlex.quote(_requirement())}\n")
         written = _written(target, text)
         typer.echo(f"{'wrote' if written else 'kept '} {target}")
         if written and name == "pytest.ini":
@@ -58,6 +65,18 @@ def init(
     if folder != Path():
         typer.echo(f"cd {folder}")
     typer.echo(_NEXT)
+
+
+def _requirement() -> str:
+    """Return what CI must install: the git repository and commit that this package was installed from, if any."""
+    try:
+        origin = json.loads(metadata.distribution(_PACKAGE).read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        return _PACKAGE
+    if "vcs_info" not in origin:
+        return _PACKAGE
+    vcs = origin["vcs_info"]
+    return f"{_PACKAGE} @ {vcs['vcs']}+{origin['url']}@{vcs['commit_id']}"
 
 
 def _note_replaced(folder: Path) -> None:

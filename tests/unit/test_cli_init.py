@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,24 @@ def test_the_workflow_runs_what_the_command_says(starter: Path, capsys: pytest.C
     *_, first, second, third = (line.strip() for line in capsys.readouterr().out.splitlines())
     assert commands[1:3] == [first, second]
     assert commands[3].startswith(third.replace("orders.env", "*.env"))
+
+
+def test_the_workflow_installs_from_the_repository_that_the_package_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = {
+        "url": "https://git.example/statek.git",
+        "vcs_info": {"vcs": "git", "commit_id": "c0ffee"},
+    }
+    installed = tmp_path / "site" / "pytest_statek-9.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Name: pytest-statek\n", "utf-8")
+    (installed / "direct_url.json").write_text(json.dumps(origin), "utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert ran("init", str(tmp_path / "mine")) == 0
+    workflow = yaml.safe_load((tmp_path / "mine/.github/workflows/statek.yml").read_text("utf-8"))
+    install = next(step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step)
+    assert install.endswith(" install 'pytest-statek @ git+https://git.example/statek.git@c0ffee'")
 
 
 def test_what_is_there_is_kept(starter: Path, capsys: pytest.CaptureFixture[str]) -> None:
