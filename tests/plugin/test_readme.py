@@ -16,13 +16,6 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    """Return the first fenced block of a language."""
-    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
-    assert found, f"README.md has no {language} block"
-    return found.group(1)
-
-
 MY_AGENT = """
 import asyncio
 
@@ -61,13 +54,19 @@ def test_the_claim_test_fails_when_the_tool_forgets_its_cleanup(pytester: pytest
 
 
 def test_what_the_harness_thinks_is_what_the_command_prints() -> None:
-    words = ["usage", "--select", "usage-russian", "--watchdog", "off"]
-    ran = CliRunner().invoke(app, words)
-    assert block("text") in ran.stdout
+    ran = CliRunner().invoke(app, ["usage", "--select", "usage-russian", "--watchdog", "off"])
+    lines = re.findall(r"^ *([+-]?\d+) +(?:= )?(estimate|measured|escaping)\b", ran.stdout, re.MULTILINE)
+    tokens = {name: abs(int(count)) for count, name in lines}
+    assert len(tokens) == 3
+    said = re.search(
+        r"STATEK counts (\d+) tokens and the model saw (\d+)\. .* difference, (\d+)", " ".join(README.split())
+    )
+    assert said
+    assert [*map(int, said.groups())] == [tokens["estimate"], tokens["measured"], tokens["escaping"]]
 
 
 def test_it_is_short() -> None:
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 140
 
 
 def test_its_links_lead_to_files_of_the_repository_and_their_headings() -> None:
