@@ -6,12 +6,15 @@ import asyncio
 import datetime
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import anyio
 import pydantic
+import pytest
 
 from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
 from statek_sim.jobs import VirtualClock
+from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.wall_clock import frozen_wall_clock
 
 START = datetime.datetime(2026, 1, 1, 9, 0)
@@ -99,3 +102,32 @@ def test_model_code_reads_virtual_time_without_any_freezing() -> None:
     runtime.run()
     (job,) = runtime.jobs
     assert job.py_env.console[0] == 'datetime("2026-01-02 09:00") 2026-01-02'
+
+
+def test_modules_imported_inside_the_block_have_real_dates_in_their_tools(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = '''
+from datetime import date, datetime
+
+def plan(day: date, at: datetime | None = None, **kwargs) -> date:
+    """Plan a day.
+
+    Args:
+        day: The day.
+        at: The time.
+    """
+    return (day, at)
+'''
+    module: dict[str, Any] = {"__name__": "calendar_app"}
+    with frozen_wall_clock(VirtualClock()):
+        exec(compile(source, "calendar_app.py", "exec", dont_inherit=True), module)
+        plan = tool(module["plan"])
+        assert plan("2026-03-01", "2026-03-02T10:00") == (
+            datetime.date(2026, 3, 1),
+            datetime.datetime(2026, 3, 2, 10),
+        )
+        docstr(plan)
+    assert capsys.readouterr().out.startswith(
+        "def plan(day: date, at: UnionType[datetime, NoneType] = None) -> date:"
+    )

@@ -20,6 +20,7 @@ from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.storable_types import INJECTED, with_full_names
 from statek_sim.runtime.tools.future_calls import once_per_function
+from statek_sim.runtime.tools.spec import real_type
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.virtual_loop import VirtualLoop, run_in
@@ -273,7 +274,7 @@ def _resolve(value: str, kinds: tuple[type, ...], first: Mapping[str, object]) -
 
 def _plain_types(hint: object) -> tuple[type, ...]:
     members = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
-    return tuple(member for member in members if isinstance(member, type))
+    return tuple(real_type(member) for member in members if isinstance(member, type))
 
 
 def accepts_local_context(function: Callable[..., object]) -> bool:

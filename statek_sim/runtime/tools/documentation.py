@@ -20,6 +20,7 @@ from statek_sim.runtime.tools.spec import (
     Sections,
     is_internal,
     own_parameters,
+    real_type,
     sections_of,
     statek_documentation,
     system_tool,
@@ -142,6 +143,8 @@ def _type_text(hint: Any) -> str:
     if origin is not None:
         name = getattr(origin, "__name__", str(origin))
         return f"{name}[{', '.join(_type_text(member) for member in members)}]" if members else name
+    if isinstance(hint, type):
+        hint = real_type(hint)
     if hasattr(hint, "__name__"):
         return str(hint.__name__)
     return str(hint).replace("typing.", "")

@@ -81,6 +81,14 @@ def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
         return getattr(function, "__annotations__", {})
 
 
+def real_type(kind: type) -> type:
+    """Return the date type that freezegun's `kind` replaces; `kind` if it is a type of another package.
+
+    A module imported while the wall clock is frozen has freezegun's types in its annotations for good.
+    """
+    return kind.__bases__[0] if kind.__module__ == "freezegun.api" else kind
+
+
 def _type_name(hint: object, *, union_hints: bool) -> str:
     """Return a hint's JSON Schema type, or `string` if it has none.
 
