@@ -11,7 +11,7 @@ from statek.prompt_config import make_system_prompt
 from statek.system import panic
 from statek.task_difficulty import TaskDifficulty
 
-from statek_sim import text, tool_call
+from statek_sim import raw, text, tool_call
 
 MODEL = "openai/gpt-4o"
 
@@ -185,3 +185,27 @@ def test_requests_of_two_difficulties(statek_app, facts):
         facts.attempt(f"next {level}", lambda level=level: request(job.get_next_request(level)))
     for turn in range(3):
         facts.attempt(f"turn {turn}", lambda turn=turn: request(job.get_request_data(turn)))
+
+
+def test_thinking_is_sent_back_with_its_keys_in_the_order_of_the_store(statek_app, facts):
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    call = {
+        "type": "tool_use",
+        "id": "t1",
+        "name": "look_up",
+        "input": {"name": "ann", "b": 1, "a": {"z": 1, "c": 2}},
+    }
+    answers = [
+        [thought, {"type": "text", "text": "print(1)"}],
+        [thought, call],
+        [{"type": "text", "text": "exit(1)"}],
+    ]
+    statek_app.script(desk=[raw({"content": content}) for content in answers])
+    metadata = {"MODEL": "anthropic/claude/claude-sonnet", "LLM_TOOLS_SCOPE": "APPLICATION"}
+    statek_app.create_job(
+        SupervisedAgent(
+            role="desk", _system_prompt=make_system_prompt("You help."), _tools=[look_up], _metadata=metadata
+        )
+    )
+    statek_app.run()
+    facts["sent"] = [repr(request.body()["messages"]) for request in statek_app.requests]

@@ -286,7 +286,9 @@ def _execution(
     style, start = job.chat_style, item.console_pos
     console = "\n".join(job.py_env.lines[start:end]) if end > start else ""
     if calls:
-        yield {**assistant_calls(code, calls, plain=reader.plain), **reader.reasoning(item)}
+        reasoning = reader.reasoning(item)
+        # Reasoning that is sent back contains the calls, which are then not converted to JSON again.
+        yield {**assistant_calls(code, calls, plain=reader.plain and not reasoning), **reasoning}
         for position, call in enumerate(calls):
             result = call_result(item, position)
             yield tool_message(result, call.id, style, job.host.console_tag, plain=reader.plain)

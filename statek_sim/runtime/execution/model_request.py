@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
@@ -31,6 +31,7 @@ from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import PREDICTED_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.usage.conversation import MeteredConversation
 from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
 from statek_sim.usage.token_usage import TurnUsage
@@ -221,9 +222,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
             job.host.timestamp(),
             stored,
             cumulative_token_usage=job.approx_token_usage,
-            llm_reasoning_payload=Reasoning(provider.casefold(), reply.reasoning)
-            if reply.reasoning
-            else None,
+            llm_reasoning_payload=_reasoning(job, reply, provider),
             request_difficulty=job.raised_difficulty,
         )
     )
@@ -266,6 +265,20 @@ def _reminded(job: Job, reminder: RecurringReminder) -> bool:
     job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))
     job.console_append(reminder.text)
     return True
+
+
+def _reasoning(job: Job, reply: ParsedReply, provider: str) -> Reasoning | None:
+    if not reply.reasoning:
+        return None
+    fields = reply.reasoning
+    return Reasoning(provider.casefold(), _in_key_order(fields) if job.py_env.stores else fields)
+
+
+def _in_key_order(value: Any) -> Any:
+    """Return a JSON value with the keys of all objects in the store's order."""
+    if isinstance(value, Mapping):
+        return {key: _in_key_order(value[key]) for key in in_store_order(value)}
+    return [_in_key_order(item) for item in value] if isinstance(value, list) else value
 
 
 def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
