@@ -72,7 +72,8 @@ def _start(
         supervised = [agent for agent in active if isinstance(agent, SupervisedAgent)]
         update_warmup_defs(Path(used.warmup_defs_dir), supervised)
     loops = [AgentLoopDef(agent, agent.warmup, sizes.get(agent, lambda: 0)) for agent in active]
-    run_loops(loops, [get_current_prefix().name] if push_queues is None or push_queues else [])
+    queues = [get_current_prefix().name] if push_queues is None or push_queues else []
+    run_loops(loops, queues, max_concurrency, provider)
 
 
 @wraps(_start, assigned=())
@@ -113,7 +114,8 @@ async def run_agentic_loop(
     auto_terminate: bool = False,
 ) -> None:
     """Run one agent's loop until no work is left."""
-    run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)], queue_prefixes)
+    loop = AgentLoopDef(agent, warmup_code, task_queue_size_func)
+    run_loops([loop], queue_prefixes, max_concurrency, provider)
 
 
 async def run_agentic_fleet(
@@ -124,15 +126,18 @@ async def run_agentic_fleet(
     auto_terminate: bool = False,
 ) -> None:
     """Run several agents' loops until no work is left."""
-    run_loops(agent_loop_defs, queue_prefixes)
+    run_loops(agent_loop_defs, queue_prefixes, max_concurrency, provider)
 
 
-def run_loops(loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any]) -> None:
+def run_loops(
+    loops: Iterable[AgentLoopDef], queue_prefixes: Iterable[Any], max_concurrency: int, provider: str | None
+) -> None:
     """Create jobs for the items in each loop's queue, serve push queues, and run all jobs until no work is left.
 
     Raises the error that ends the worker's loop, for example because a definition has errors.
     """
     runtime = current_runtime()
+    runtime.set_worker(max_concurrency=max_concurrency, provider=provider)
     serve_queues(queue_prefixes)
     for loop in loops:
         # In STATEK, a loop's jobs run the loop's warmup code instead of the agent's.

@@ -577,3 +577,60 @@ def test_a_model_without_a_value(statek_app, facts, model):
     facts.attempt("created", lambda: str(create_new_job(agent).status))
     facts.attempt("defined", lambda: agent.create_job_def().model)
     facts.attempt("loop", lambda: start_statek([agent]))
+
+
+LEFT, ASKED = [], []
+
+
+@tool
+def take(**kwargs):
+    """Take."""
+    ASKED.append(f"take {LEFT[0]}")
+    return LEFT.pop(0)
+
+
+def waiting():
+    ASKED.append(len(LEFT))
+    return len(LEFT)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+@pytest.mark.parametrize("by_itself", [True, False], ids=["loop", "fleet"])
+def test_concurrency(statek_app, facts, most, by_itself):
+    ASKED.clear()
+    LEFT[:] = [1, 2, 3, 4]
+    agent = SupervisedAgent(
+        "clerk", make_system_prompt("Count."), [take], _metadata={"MODEL": "openai/gpt-4o"}
+    )
+    agent.update_warmup_def("n = take()")
+    agents = [agent] if by_itself else [agent, create("other")]
+    statek_app.script(clerk=["x = 1", "exit(n)"] * 4)
+    start_statek(agents, max_concurrency=most, task_queue_size_funcs={agent: waiting})
+    facts["asked"] = [one for at, one in enumerate(ASKED) if at == 0 or one != ASKED[at - 1]]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4o"])
+@pytest.mark.parametrize("metadata", [{}, {"PROVIDER": "GROQ"}], ids=str)
+def test_a_workers_provider(statek_app, facts, model, metadata):
+    agent = create(MODEL=model, **metadata)
+    job = create_new_job(agent)
+    statek_app.script(clerk=["exit(1)"] * 3)
+    start_statek([agent], provider="OPENAI")
+    facts["provider"] = job.job_def.provider
+    get_statek_settings().default_llm_api_provider = "MISTRAL"
+    create_new_job(agent)
+    statek_app.run()
+    create_new_job(agent)
+    start_statek([agent])
+    facts["requests"] = [[request.provider, request.model] for request in statek_app.requests]
+
+
+@MANY
+def test_a_provider_assigned_between_jobs(statek_app, facts):
+    agent = create(MODEL="some/gpt-4o")
+    statek_app.script(clerk=["exit(1)"] * 2)
+    for provider in ("OPENAI", "OPENROUTER"):
+        get_statek_settings().default_llm_api_provider = provider
+        create_new_job(agent)
+        statek_app.run()
+    facts["requests"] = [[request.provider, request.model] for request in statek_app.requests]

@@ -144,3 +144,8 @@ def test_a_definition_with_resources_of_its_own_is_refused(runtime: Runtime) -> 
     ):
         with pytest.raises(NotCovered, match=r"^create_job_def with a provider_config"):
             make()
+
+
+def test_a_worker_runs_at_least_one_job_at_a_time(runtime: Runtime) -> None:
+    with pytest.raises(BadInput, match="expected max_concurrency to be 1 or more, got 0"):
+        start_statek(max_concurrency=0)

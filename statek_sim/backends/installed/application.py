@@ -134,6 +134,7 @@ class InstalledApplication:
         """
         self._queues.update(dict.fromkeys(queue_prefixes))
         loop = self._runtime.loop
+        loop.most, loop.provider = max_concurrency, provider
         if start_jobs_func is not None and start_jobs_func not in loop.on_pass:
             loop.on_pass.append(start_jobs_func)
         await self._drive(FOREVER)

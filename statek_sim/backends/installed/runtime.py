@@ -77,7 +77,9 @@ class InstalledRuntime:
     def _asking(self) -> Message:
         job = statek.get_current_job()
         style, metadata = job.job_def.chat_style, job.job_def.metadata
-        default = metadata.get("PROVIDER") or get_statek_settings().default_llm_api_provider
+        default = (
+            metadata.get("PROVIDER") or self.loop.provider or get_statek_settings().default_llm_api_provider
+        )
         return {
             "job": self.jobs.name_of(job),
             "role": job.agent.role,

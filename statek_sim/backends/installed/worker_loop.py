@@ -225,7 +225,10 @@ class WorkerLoop:
     ) -> None:
         self._time = time
         self._known = known
-        self._most = max_concurrency
+        self.most = max_concurrency
+        """The maximum number of concurrent steps."""
+        self.provider: str | None = None
+        """The default provider, in place of the settings'."""
         self._dormant = dormant
         self._pass_seconds = pass_seconds
         self._rounds: Rounds[_Named] = Rounds(order, seed, lambda job: self._can_run(known()[job.id]))
@@ -291,7 +294,7 @@ class WorkerLoop:
 
     async def _step(self) -> bool:
         """Start the next step in this round; return False if there is none."""
-        if self.died is not None or len(self._flying) >= self._most:
+        if self.died is not None or len(self._flying) >= self.most:
             return False
         entry = self._rounds.take()
         if entry is None:
@@ -303,7 +306,7 @@ class WorkerLoop:
         if self.steps[name] > MOST_STEPS:
             raise Interrupted("RunawayJob", f"job {name!r} reached step {self.steps[name]}")
         self.before_step(name)
-        self._flying[name] = asyncio.ensure_future(job_worker(asyncio.Semaphore(1), job))
+        self._flying[name] = asyncio.ensure_future(job_worker(asyncio.Semaphore(1), job, self.provider))
         await self._settle()
         return True
 
@@ -316,7 +319,7 @@ class WorkerLoop:
             with found_in_order({dbzero.uuid(jobs[name]): at for at, name in enumerate(self._waiting)}):
                 unsuspend_jobs()
             for start_jobs in self.on_pass:
-                start_jobs(self._most - len(self._flying))
+                start_jobs(self.most - len(self._flying))
         except Exception as error:  # noqa: BLE001  # a condition or a queue's size: the user's code
             self.error = error
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
@@ -326,7 +329,7 @@ class WorkerLoop:
         # time.
         any(True for _ in dbzero.find(Job, [JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED]))
         self.offer()
-        return len(self._flying) < self._most and self._rounds.open()
+        return len(self._flying) < self.most and self._rounds.open()
 
     async def _settle(self) -> None:
         """Run the tasks until they wait for time to pass, and collect the finished tasks."""

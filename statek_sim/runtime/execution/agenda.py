@@ -149,6 +149,8 @@ class AgentLoop:
             raise RuntimeError(
                 f"Job definition for agent '{self.agent.role}' has errors — aborting agentic loop"
             )
+        if capacity <= 0:
+            return
         waiting, size = self._waiting_to_start(), self._queue_size()
         for _ in range(min(capacity, size - waiting)):
             self._note_start(size)

@@ -96,6 +96,7 @@ class Runtime:
         self.trace = Trace(profile=self.profile.name, seed=seed)
         harness = harness or LLM_Harness.from_limits(self.settings.harness_limits(), rule=None)
         self._loops: list[AgentLoop] = []
+        self._provider: str | None = None
         self.services = Services(
             provider=llm,
             harness=harness.under(ExtensionRule(self.profile.limit_extension)),
@@ -132,7 +133,7 @@ class Runtime:
         """Use other settings for later steps and definitions; the limits stay as they are."""
         self.settings = settings
         self.services.policy = policy_of(settings)
-        self.services.default_provider = settings.default_llm_api_provider
+        self.services.default_provider = self._provider or settings.default_llm_api_provider
         self.host.use(settings)
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -245,6 +246,12 @@ class Runtime:
         """Call `hook` in each pass before loops create jobs, with the number of jobs that may still start."""
         if hook not in self._scheduler.on_pass:
             self._scheduler.on_pass.insert(0, hook)
+
+    def set_worker(self, *, max_concurrency: int, provider: str | None) -> None:
+        """Set the maximum number of concurrent steps, and the default provider (None: the one in the settings)."""
+        self._scheduler.limit(max_concurrency)
+        self._provider = provider
+        self.use(self.settings)
 
     def raise_loop_error(self) -> None:
         """Raise the error that ended the worker's loop, if any, and start a new worker without agents' loops."""

@@ -42,11 +42,9 @@ class Scheduler:
         idle_polls: int = MOST_IDLE_POLLS,
     ) -> None:
         self._rounds = Rounds(order, seed, self._can_run)
-        if max_concurrency < 1:
-            raise BadInput(f"expected max_concurrency to be 1 or more, got {max_concurrency!r}")
+        self.limit(max_concurrency)
         self._services = services
         self._advance_clock = advance_clock
-        self._max_concurrency = max_concurrency
         self._agenda = Agenda()
         self._polling = PollLoop(services, self._agenda, idle_polls)
         self._until = FOREVER
@@ -63,6 +61,12 @@ class Scheduler:
         )
         self.alive = True
         self.on_pass = self._polling.hooks
+
+    def limit(self, max_concurrency: int) -> None:
+        """Set the maximum number of steps in flight; raises `BadInput` unless it is 1 or more."""
+        if max_concurrency < 1:
+            raise BadInput(f"expected max_concurrency to be 1 or more, got {max_concurrency!r}")
+        self._max_concurrency = max_concurrency
 
     @property
     def loop_error(self) -> Exception | None:

@@ -158,7 +158,7 @@ class Services:
     def envelope(self, job: Job) -> Envelope:
         """Return the constant part of a job's requests; raises STATEK's error for invalid metadata."""
         level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
-        key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
+        key = (job.job_def, level, job.chat_style, self._tools_of(job.agent), self.default_provider)
         envelope = self._envelopes.get(key)
         if envelope is None:
             envelope = self._envelopes[key] = self._make_envelope(job)
