@@ -1,0 +1,29 @@
+"""Check the facts of a message, not its sentences: places, names, numbers, options and suggestions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+
+def says(text: str, *facts: str) -> bool:
+    """Return whether one line of the text has every fact, in any order; see `line_with`."""
+    return re.search(line_with(*facts), text) is not None
+
+
+def line_with(*facts: str) -> str:
+    """Return a pattern, as `match=` takes it, of a line that has every fact, in any order.
+
+    A fact must stand on its own: `4` is neither in `41` nor in `4.5`, and `turn` is not in `turns`.
+    A fact that is given twice must be there twice.
+    """
+    if not facts or "" in facts:
+        raise ValueError("expected at least one fact, and no empty one: the test could not fail")
+    counts = Counter(facts)
+    return "(?m)^" + "".join(f"(?=(?:.*?{_on_its_own(fact)}){{{counts[fact]}}})" for fact in counts)
+
+
+def _on_its_own(fact: str) -> str:
+    before = r"(?<![\w-])(?<!\d[.,])" if fact[0].isalnum() else ""
+    after = r"(?![\w-]|[.,]\d)" if fact[-1].isalnum() else ""
+    return f"{before}{re.escape(fact)}{after}"
