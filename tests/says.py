@@ -20,7 +20,7 @@ def line_with(*facts: str) -> str:
     if not facts or "" in facts:
         raise ValueError("expected at least one fact, and no empty one: the test could not fail")
     counts = Counter(facts)
-    return "(?m)^" + "".join(f"(?=(?:.*?{_on_its_own(fact)}){{{counts[fact]}}})" for fact in counts)
+    return "(?m)^" + "".join(f"(?={f'.*?{_on_its_own(fact)}' * count})" for fact, count in counts.items())
 
 
 def _on_its_own(fact: str) -> str:

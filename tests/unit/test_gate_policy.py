@@ -21,6 +21,7 @@ from statek_sim.gate.policy import (
 )
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
+from tests.says import line_with, says
 from tests.tables import table_test
 from tests.unit.gate_samples import written
 
@@ -77,62 +78,32 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
 
 
 @table_test(
-    ("old", "new", "problem"),
+    ("old", "new", "line", "facts"),
     [
-        ("version = 1", "version = 2", "1: version: expected 1, got 2"),
-        (
-            'must = "finish"',
-            'must = "finsh"',
-            "7: rule[0].must: expected 'finish' or 'stop', got 'finsh'. Did you mean 'finish'?",
-        ),
-        ('name = "loops stop"', "name = 3", '11: rule[1].name: expected text, got 3; write "3" in quotes'),
-        ("tags =", "tag =", "6: unknown key 'tag' in rule[0].select. Did you mean 'tags'?"),
-        (
-            "{max_turns = 20}",
-            "{max_turn = 20}",
-            "8: unknown key 'max_turn' in rule[0].headroom_percent. Did you mean 'max_turns'?",
-        ),
-        (
-            "{max_turns = 20}",
-            "{max_turns = 100}",
-            "8: rule[0].headroom_percent.max_turns: expected a number of at most 99, got 100",
-        ),
-        ("{max_turns = 20}", '"20"', "8: rule[0].headroom_percent: expected a mapping, got '20'"),
-        (
-            "within_turns = 3",
-            "within_turns = 0",
-            "14: rule[1].within_turns: expected a number of at least 1, got 0",
-        ),
-        ('"0.05"', "0.05", '16: rule[1].within_cost: expected text, got 0.05; write "0.05" in quotes'),
-        (
-            '"0.05"',
-            '"5 cents"',
-            "16: rule[1].within_cost: expected an amount as a string, like \"0.05\", got '5 cents'",
-        ),
-        ("select = {}", "", "18: missing key 'select' in rule[2]"),
-        (
-            "claims_leak = false",
-            "",
-            "18: rule 'no claim leaks': no requirement; expected must or claims_leak = false",
-        ),
-        (
-            'must = "stop"',
-            'must = "finish"',
-            "14: rule 'loops stop': within_turns requires must = 'stop'",
-        ),
-        ('"loops stop"', '"work finishes"', "11: rule 'work finishes': duplicate name"),
-        (
-            'prices = "prices"',
-            "",
-            "16: rule 'loops stop': within_cost requires prices; set prices = FOLDER above the rules",
-        ),
-        ("[baseline]", "[base line]", "23: not TOML: expected ']' at the end of a table declaration"),
-        ("[baseline]\nworse_by_percent = 10", "rule = [", "24: not TOML: invalid value"),
+        ("version = 1", "version = 2", 1, "version 1 2"),
+        ('must = "finish"', 'must = "finsh"', 7, "rule[0].must 'finish' 'stop' 'finsh' 'finish'?"),
+        ('name = "loops stop"', "name = 3", 11, 'rule[1].name text 3 "3" quotes'),
+        ("tags =", "tag =", 6, "key 'tag' rule[0].select 'tags'?"),
+        ("{max_turns = 20}", "{max_turn = 20}", 8, "key 'max_turn' rule[0].headroom_percent 'max_turns'?"),
+        ("{max_turns = 20}", "{max_turns = 100}", 8, "rule[0].headroom_percent.max_turns most 99 100"),
+        ("{max_turns = 20}", '"20"', 8, "rule[0].headroom_percent mapping '20'"),
+        ("within_turns = 3", "within_turns = 0", 14, "rule[1].within_turns least 1 0"),
+        ('"0.05"', "0.05", 16, 'rule[1].within_cost text 0.05 "0.05" quotes'),
+        ('"0.05"', '"5 cents"', 16, "rule[1].within_cost amount string \"0.05\" '5 cents'"),
+        ("select = {}", "", 18, "missing 'select' rule[2]"),
+        ("claims_leak = false", "", 18, "'no claim leaks' requirement must claims_leak"),
+        ('must = "stop"', 'must = "finish"', 14, "'loops stop' within_turns must 'stop'"),
+        ('"loops stop"', '"work finishes"', 11, "'work finishes' duplicate"),
+        ('prices = "prices"', "", 16, "'loops stop' within_cost requires prices"),
+        ("[baseline]", "[base line]", 23, "TOML ']' end table"),
+        ("[baseline]\nworse_by_percent = 10", "rule = [", 24, "TOML value"),
     ],
 )
-def test_what_is_wrong_is_told_by_path_and_line(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_what_is_wrong_is_told_by_path_and_line(
+    tmp_path: Path, old: str, new: str, line: int, facts: str
+) -> None:
     found = problems(tmp_path, EVERYTHING.replace(old, new, 1))
-    assert found[0] == f"policy.toml:{problem}"
+    assert says(found[0], f"policy.toml:{line}", *facts.split())
 
 
 def test_everything_wrong_is_told_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
@@ -145,19 +116,18 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_lines(tmp_path: Path) 
 
 
 def test_a_policy_without_rules_is_refused(tmp_path: Path) -> None:
-    assert problems(tmp_path, "version = 1\n") == ["policy.toml:1: missing key 'rule'"]
-    assert problems(tmp_path, "rule = []\n") == [
-        "policy.toml:1: rule: expected at least one entry, got an empty list"
-    ]
+    for text, fact in (("version = 1\n", "missing"), ("rule = []\n", "empty list")):
+        [problem] = problems(tmp_path, text)
+        assert says(problem, "policy.toml:1", "rule", fact)
 
 
 def test_a_file_that_cannot_be_a_policy_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"version = 1\n\xff")
-    with pytest.raises(BadPolicy, match=r"bytes.toml:2: not UTF-8 \(byte 0xff\); expected a TOML"):
+    with pytest.raises(BadPolicy, match=line_with("bytes.toml:2", "UTF-8", "0xff", "TOML")):
         read_policy(tmp_path / "bytes.toml")
-    with pytest.raises(BadPolicy, match=r"nothing.toml: no such file or folder; expected a TOML policy file"):
+    with pytest.raises(BadPolicy, match=line_with("nothing.toml: ", "file or folder", "TOML")):
         read_policy(tmp_path / "nothing.toml")
-    with pytest.raises(BadPolicy, match=rf"more than {MAX_BYTES} bytes"):
+    with pytest.raises(BadPolicy, match=f"{MAX_BYTES} bytes"):
         read_policy(written(tmp_path, "large.toml", "#" * (MAX_BYTES + 1)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from statek_sim.gate.gate import gate_plan
 from statek_sim.gate.gated_preset import gated_preset, idle_values, require_unshadowed, shadows
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
+from tests.says import line_with, says
 from tests.unit.gate_samples import POLICY, result, written
 
 
@@ -44,10 +44,9 @@ def test_built_in_presets_are_named_the_same_on_every_machine() -> None:
 
 
 def test_a_streak_as_long_as_the_total_never_binds(tmp_path: Path) -> None:
-    assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=2\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == [
-        "own.env:2: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2 has no effect: a longer streak also exceeds "
-        "STATEK_MAX_EXCEPTIONS=2, which is checked first; expected less than 2"
-    ]
+    [remark] = idle(tmp_path, "STATEK_MAX_EXCEPTIONS=2\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n")
+    limits = ("STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2", "STATEK_MAX_EXCEPTIONS=2")
+    assert says(remark, "own.env:2", *limits, "no effect", "less than 2")
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=3\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == []
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=0\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=0\n") == []
 
@@ -67,14 +66,12 @@ scenarios:
 
 def test_a_limit_of_nothing_is_never_extended(tmp_path: Path) -> None:
     found = idle(tmp_path, "STATEK_MAX_EXCEPTIONS=0\nSTATEK_LIMIT_EXTENSION_PER_COMPLETION=0.5\n")
-    assert found[-1] == (
-        "own.env:1: STATEK_MAX_EXCEPTIONS=0: completions never extend it, because STATEK 1.3.0 and later multiply it"
-    )
+    assert says(found[-1], "own.env:1", "STATEK_MAX_EXCEPTIONS=0", "never", "STATEK 1.3.0")
 
 
 def test_no_turns_mean_that_no_code_runs(tmp_path: Path) -> None:
     [found] = idle(tmp_path, "STATEK_MAX_TURNS=0\n")
-    assert found == "own.env:1: STATEK_MAX_TURNS=0: a job receives its first reply, but the code never runs"
+    assert says(found, "own.env:1", "STATEK_MAX_TURNS=0", "first reply", "code never runs")
 
 
 def test_nothing_in_the_built_in_presets_is_idle_by_itself() -> None:
@@ -87,22 +84,20 @@ def test_nothing_in_the_built_in_presets_is_idle_by_itself() -> None:
 def test_a_field_that_statek_takes_from_dotenv_decides(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "FOO=1\nmax_exceptions=8\n")
     assert decides
-    assert said == (
-        f".env:2: max_exceptions=8: STATEK uses this value, because preset {tmp_path}/presets/own.env does not set "
-        "STATEK_MAX_EXCEPTIONS; the gate checks 3; set STATEK_MAX_EXCEPTIONS in the preset, or remove this line"
-    ).replace(f"{tmp_path}/", "")
+    place = (".env:2", "max_exceptions=8", "presets/own.env")
+    assert says(said, *place, "STATEK uses", "gate checks 3", "set STATEK_MAX_EXCEPTIONS in the preset")
 
 
 def test_a_variable_of_the_preset_wins_over_the_field_in_dotenv(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "MAX_TURNS=5\n")
     assert not decides
-    assert "MAX_TURNS=5: no effect, because STATEK_MAX_TURNS=9 in" in said
+    assert says(said, "MAX_TURNS=5", "no effect", "STATEK_MAX_TURNS=9")
 
 
 def test_a_prefixed_name_in_dotenv_matters_to_what_loads_the_file(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "STATEK_MAX_TURNS=5\n")
     assert not decides
-    assert said.endswith("has 9; a program that loads this file may use 5")
+    assert says(said, "9", "program", "use 5")
 
 
 def test_a_dotenv_that_says_the_same_is_no_shadow(tmp_path: Path) -> None:
@@ -115,14 +110,14 @@ def test_a_dotenv_that_says_the_same_is_no_shadow(tmp_path: Path) -> None:
 def test_a_setting_that_is_no_limit_is_only_noticed(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "CHAT_STYLE=DIRECT\n")
     assert not decides
-    assert "CHAT_STYLE=DIRECT: STATEK uses this value" in said
+    assert says(said, "CHAT_STYLE=DIRECT", "STATEK uses")
 
 
 def test_a_preset_called_dotenv_is_told_that_statek_does_not_read_it(tmp_path: Path) -> None:
     own = gated_preset(str(written(tmp_path, ".env", "STATEK_MAX_TURNS=9\n")))
     [found] = shadows(own, tmp_path)
     assert not found.decides
-    assert found.message.startswith("STATEK does not read names with its prefix from .env")
+    assert says(found.message, "STATEK does not read", "prefix", ".env")
 
 
 def test_only_the_dotenv_of_the_working_folder_ends_the_gate(tmp_path: Path) -> None:
@@ -132,9 +127,7 @@ def test_only_the_dotenv_of_the_working_folder_ends_the_gate(tmp_path: Path) -> 
     [remark] = require_unshadowed(gated_preset(str(preset)), tmp_path)
     assert remark.message.endswith("(if STATEK runs there)")
     written(tmp_path, ".env", "MAX_EXCEPTIONS=8\n")
-    with pytest.raises(
-        BadSetting, match=rf"^{re.escape(str(tmp_path))}/.env:1: MAX_EXCEPTIONS=8: STATEK uses this value"
-    ):
+    with pytest.raises(BadSetting, match=line_with(f"{tmp_path}/.env:1", "MAX_EXCEPTIONS=8", "STATEK uses")):
         gate_plan([str(preset)], policy=None, folder=tmp_path)
 
 
