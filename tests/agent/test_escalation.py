@@ -41,6 +41,7 @@ from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AgentStop
 from statek_sim.virtual_loop import VirtualLoop, run_in
+from tests.says import line_with
 from tests.tables import table_test
 
 
@@ -142,9 +143,8 @@ def test_a_question_is_filled_in_at_once() -> None:
 @pytest.mark.parametrize("answer", [None, 0.1, "yes"])
 def test_what_is_neither_true_nor_false_is_no_judgement(answer: Any) -> None:
     ladder = replace(LADDER, checks=[lambda task, text: answer])
-    with pytest.raises(
-        BadInput, match=r"returned (NoneType|float|str), expected a Judgement, True or False$"
-    ):
+    expected = ("Judgement", "True", "False")
+    with pytest.raises(BadInput, match=line_with(f"returned {type(answer).__name__}", *expected)):
         ladder.judged("Write.", "text")
 
 
@@ -165,17 +165,15 @@ def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
 
 
 def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"^a ladder needs at least one level$"):
+    with pytest.raises(BadInput, match="at least one level"):
         Ladder(levels=())
-    with pytest.raises(
-        BadInput, match=r"^level 'fast' is listed twice; expected a different name for each level$"
-    ):
+    with pytest.raises(BadInput, match=line_with("level 'fast'", "twice")):
         Ladder(levels=(FAST, FAST))
-    with pytest.raises(BadInput, match=r"^level 'fast': attempts must be 1 or more, got 0$"):
+    with pytest.raises(BadInput, match=line_with("level 'fast'", "attempts", "1 or more", "got 0")):
         Ladder(levels=(replace(FAST, attempts=0),))
-    with pytest.raises(BadInput, match=r"^level 'person': only the last level can be a person$"):
+    with pytest.raises(BadInput, match=line_with("level 'person'", "last level")):
         Ladder(levels=(PERSON, FAST))
-    with pytest.raises(BadInput, match=r"^backoff is 90 s; expected 0 to `longest`, 60 s$"):
+    with pytest.raises(BadInput, match=line_with("backoff is 90 s", "`longest`", "60 s")):
         Ladder(levels=(FAST,), backoff=90)
 
 
@@ -187,23 +185,23 @@ TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
 
 
 @table_test(
-    ("make", "problem"),
+    ("make", "facts"),
     [
-        (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': unknown carry 'bset'; expected nothing, reason, best"),
-        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1; expected a number above 0, or None"),
-        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan; expected a number above 0"),
-        (lambda: Price(per_million=Decimal(-1)), r"^the price per million tokens must be a non-negative Decimal"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), r"'fast': attempts must be 1 or more, got 1.5"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), r"'fast': attempts must be 1 or more, got inf"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), r"'fast': attempts must be 1 or more, got 'yes'"),
-        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes'; expected a number above 0"),
-        (lambda: Ladder(levels=(FAST,), backoff=YES), r"^backoff must be a number of seconds, got 'yes'$"),
-        (lambda: Price(per_million=HALF), r"^the price per million tokens must be a non-negative Decimal"),
+        (lambda: replace(STRONG, carry=TYPO), "level 'strong' carry 'bset' nothing, reason, best"),
+        (lambda: replace(PERSON, seconds=-1.0), "level 'person' seconds -1 above 0 None"),
+        (lambda: replace(PERSON, seconds=float("nan")), "level 'person' seconds nan above 0"),
+        (lambda: Price(per_million=Decimal(-1)), "price million non-negative Decimal"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), "'fast' attempts 1 1.5"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), "'fast' attempts 1 inf"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), "'fast' attempts 1 'yes'"),
+        (lambda: replace(PERSON, seconds=YES), "level 'person' seconds 'yes' above 0"),
+        (lambda: Ladder(levels=(FAST,), backoff=YES), "backoff seconds 'yes'"),
+        (lambda: Price(per_million=HALF), "price million non-negative Decimal"),
     ],
     ids=["carry", "seconds", "nan", "price", "attempts", "endless", "text", "when", "backoff", "float"],
-)  # fmt: skip
-def test_what_a_level_cannot_have_is_bad_input(make: Callable[[], object], problem: str) -> None:
-    with pytest.raises(BadInput, match=problem):
+)
+def test_what_a_level_cannot_have_is_bad_input(make: Callable[[], object], facts: str) -> None:
+    with pytest.raises(BadInput, match=line_with(*facts.split())):
         make()
 
 

@@ -67,6 +67,7 @@ from statek_sim.providers.script import text as says
 from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.trace import LLMReplied
 from tests.agent.guard_mutants import EQUIVALENT, mutants
+from tests.says import line_with
 from tests.soon import soon
 from tests.tables import table_test
 from tools import guard_corpora, guard_languages
@@ -216,7 +217,7 @@ def test_a_guard_is_for_its_tier_and_environment() -> None:
 def test_guards_of_one_name_and_guards_that_stand_nowhere_are_refused() -> None:
     with pytest.raises(BadInput, match=r"^two guards have the name 'a'"):
         GuardSet([finding("a", "x", "warn"), finding("a", "y", "warn")])
-    with pytest.raises(BadInput, match=r"^guard 'g' has no points; expected one or more of input, call"):
+    with pytest.raises(BadInput, match=line_with("guard 'g'", "no points", "input, call")):
         Guard(name="g", check=broken, points=frozenset())
 
 
@@ -265,10 +266,7 @@ def test_names_are_found_by_a_recognizer_alone() -> None:
 
 def test_only_the_kinds_that_are_asked_for_are_found() -> None:
     assert found(personal_data(["email"]), "a@b.example 536-22-1817") == ["email"]
-    with pytest.raises(
-        BadInput,
-        match=r"^unknown kind of personal data 'e-mail'; expected one of us-ssn, .* Did you mean 'email'\?",
-    ):
+    with pytest.raises(BadInput, match=line_with("'e-mail'", "us-ssn", "'email'?")):
         personal_data(["e-mail"])
 
 
@@ -523,7 +521,7 @@ def test_an_answer_is_json_of_a_shape() -> None:
 )
 def test_an_answer_is_markdown_with_headings(text: str, rules_found: list[str]) -> None:
     assert found(output_format(headings=["Answer", "Sources"]), text, OUTPUT) == rules_found
-    with pytest.raises(BadInput, match=r"needs either schema \(JSON\) or headings \(Markdown\)"):
+    with pytest.raises(BadInput, match=line_with("schema (JSON)", "headings (Markdown)")):
         output_format()
 
 
@@ -667,40 +665,24 @@ def test_every_guard_of_data_is_made_by_its_name() -> None:
 
 
 @table_test(
-    ("entry", "message"),
+    ("entry", "facts"),
     [
-        ({}, "guard None is unknown; expected one of personal-data, secrets"),
-        ({"guard": "lenght"}, "Did you mean 'length'?"),
+        ({}, "guard None unknown personal-data, secrets"),
+        ({"guard": "lenght"}, "guard 'lenght' 'length'?"),
         ({"guard": "length"}, "guard 'length' needs most"),
-        (
-            {"guard": "length", "most": 4, "mots": 3},
-            "guard 'length' has no setting 'mots'; expected most, least",
-        ),
-        (
-            {"guard": "length", "most": "many"},
-            "guard 'length': most is 'many': Input should be a valid integer",
-        ),
-        (
-            {"guard": "length", "most": 4, "points": ["inptu"]},
-            "points[0] is ['inptu']: Input should be 'input'",
-        ),
-        (
-            {"guard": "length", "most": 4, "fails": "ajar"},
-            "expected `fails` to be closed or open, got 'ajar'",
-        ),
-        (
-            {"guard": "length", "most": 4, "action": "ask"},
-            "the `ask` action is allowed only at the `call` point",
-        ),
-        ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles': allowed['pay'] is"),
-        ({"guard": "injection", "among": []}, "guard 'injection' has no setting 'among'"),
-        ({"guard": "judge", "by": "gpt-4o"}, "guard 'judge' needs a prompt"),
+        ({"guard": "length", "most": 4, "mots": 3}, "guard 'length' 'mots' most, least"),
+        ({"guard": "length", "most": "many"}, "guard 'length' most 'many' integer"),
+        ({"guard": "length", "most": 4, "points": ["inptu"]}, "points[0] ['inptu'] 'input'"),
+        ({"guard": "length", "most": 4, "fails": "ajar"}, "`fails` closed open 'ajar'"),
+        ({"guard": "length", "most": 4, "action": "ask"}, "`ask` only `call`"),
+        ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles' allowed['pay']"),
+        ({"guard": "injection", "among": []}, "guard 'injection' no setting 'among'"),
+        ({"guard": "judge", "by": "gpt-4o"}, "guard 'judge' needs prompt"),
     ],
 )
-def test_a_wrong_setting_says_what_was_expected(entry: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput) as wrong:
+def test_a_wrong_setting_says_what_was_expected(entry: dict[str, Any], facts: str) -> None:
+    with pytest.raises(BadInput, match=line_with(*facts.split())):
         guard_of(entry)
-    assert message in str(wrong.value)
 
 
 def test_guards_of_an_application_are_read_from_toml(tmp_path: Path) -> None:
@@ -720,25 +702,23 @@ def test_guards_of_an_application_are_read_from_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("[[guards]]\n", ":1: guard None is unknown"),
+        ("[[guards]]\n", ":1: guard None unknown"),
         (
             '# ours\n[[guards]]\nguard = "secrets"\n\n[[guards]]\nguard = "length"\n',
-            ":5: guard 'length' needs most",
+            ":5: 'length' needs most",
         ),
-        ("guards = 3\n", "expected only [[guards]] tables, got guards"),
-        ("[[gards]]\n", "expected only [[guards]] tables, got gards"),
-        ("[[guards]\n", ":1: not TOML: expected ']]'"),
+        ("guards = 3\n", "[[guards]] tables guards"),
+        ("[[gards]]\n", "[[guards]] tables gards"),
+        ("[[guards]\n", ":1: TOML ']]'"),
     ],
 )
-def test_a_wrong_file_of_guards_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_file_of_guards_is_named_with_its_line(tmp_path: Path, text: str, facts: str) -> None:
     file = tmp_path / "guards.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput) as wrong:
+    with pytest.raises(BadInput, match=line_with(str(file), *facts.split())):
         guards_file(file)
-    assert str(wrong.value).startswith(str(file))
-    assert message in str(wrong.value)
 
 
 def test_a_judge_is_a_model_that_is_asked_about_the_text_and_its_sources() -> None:
@@ -754,9 +734,9 @@ def test_a_judge_is_a_model_that_is_asked_about_the_text_and_its_sources() -> No
     assert (outcome.action, outcome.reason) == ("block", "groundedness: groundedness (nobody says so)")
     shown = str(asked[0].messages[1]["content"])
     assert shown == "<source n=1>\nIt is dry.\n</source>\n\n<text>\nIt rains.\n</text>"
-    with pytest.raises(BadInput, match=r"^a guard asks the model 'gpt-4o'; pass a model to arun$"):
+    with pytest.raises(BadInput, match=line_with("'gpt-4o'", "arun")):
         asyncio.run(GuardSet([guard]).arun(subject))
-    with pytest.raises(BadInput, match=r"^a guard of groundedness asks a model; run it with arun$"):
+    with pytest.raises(BadInput, match=line_with("groundedness", "model", "arun")):
         GuardSet([guard]).run(subject)
 
 
@@ -848,7 +828,7 @@ def test_the_checker_finds_what_is_wrong_with_the_documents_guard() -> None:
     def document(text: str) -> str | None:
         return None if any(re.search(pattern, text) for pattern in patterns) else text
 
-    with pytest.raises(ContractViolation, match=r"^a bad text, full-width, .* a disguised bad text passes$"):
+    with pytest.raises(ContractViolation, match=line_with("bad text", "full-width", "passes")):
         check_guard(lambda: document, bad=PERSONAL, harmless=HARMLESS)
 
 
@@ -1088,22 +1068,19 @@ def test_the_command_prints_verdicts_line_by_line(cli: Cli, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "facts"),
     [
-        ("{", "not JSON"),
-        ("[]", "expected an object with a text"),
-        (
-            '{"text": "a", "point": "x"}',
-            "`point` must be one of input, call, result, output, budget, not 'x'",
-        ),
+        ("{", "JSON"),
+        ("[]", "object text"),
+        ('{"text": "a", "point": "x"}', "`point` input, call, result, output, budget 'x'"),
     ],
 )
-def test_a_line_that_is_none_is_named(cli: Cli, tmp_path: Path, line: str, message: str) -> None:
+def test_a_line_that_is_none_is_named(cli: Cli, tmp_path: Path, line: str, facts: str) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text(f"\n{line}\n", encoding="utf-8")
     done = cli("guards", "--check", str(file))
     assert done.code == 2
-    assert f"{file}:2: {message}" in done.err
+    assert re.search(line_with(f"{file}:2", *facts.split()), done.err)
 
 
 def test_what_a_guard_is_worth_is_written_as_json(cli: Cli, tmp_path: Path) -> None:
@@ -1184,7 +1161,7 @@ def test_a_call_that_a_later_guard_refuses_does_not_count() -> None:
 
 
 def test_a_guard_fails_open_or_closed_and_no_other_way() -> None:
-    with pytest.raises(BadInput, match=r"^guard 'g': expected `fails` to be closed or open, got 'close'$"):
+    with pytest.raises(BadInput, match=line_with("guard 'g'", "`fails`", "closed or open", "'close'")):
         Guard(name="g", check=broken, points=frozenset({INPUT}), fails="close")  # type: ignore[arg-type]
 
 
@@ -1204,24 +1181,21 @@ def test_a_corpus_line_may_hold_any_character(tmp_path: Path, cli: Cli) -> None:
 def test_a_guard_without_a_corpus_is_said_so(cli: Cli) -> None:
     done = cli("guards", "--guard", "secrets")
     assert done.code == 2
-    assert "no corpus for secrets; pass a file with lines" in done.err
+    assert re.search(line_with("no corpus", "secrets", "file"), done.err)
 
 
 @table_test(
-    ("wrong", "message"),
+    ("wrong", "facts"),
     [
-        ({"harmless": []}, r"^a guard check needs at least one bad and one harmless text$"),
-        ({"harmless": [""]}, r"^a guard check needs at least one bad and one harmless text$"),
-        ({"bad": []}, r"^a guard check needs at least one bad and one harmless text$"),
-        (
-            {"disguises": ["uper case"]},
-            r"^unknown disguise 'uper case'; expected one of .* Did you mean 'upper case'\?",
-        ),
+        ({"harmless": []}, ["one bad", "one harmless"]),
+        ({"harmless": [""]}, ["one bad", "one harmless"]),
+        ({"bad": []}, ["one bad", "one harmless"]),
+        ({"disguises": ["uper case"]}, ["'uper case'", "'upper case'?"]),
     ],
 )
-def test_what_a_guard_cannot_be_shown_is_said(wrong: Any, message: str) -> None:
+def test_what_a_guard_cannot_be_shown_is_said(wrong: Any, facts: list[str]) -> None:
     shown: dict[str, Any] = {"bad": ["bad"], "harmless": ["good"], "disguises": []} | wrong
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(BadInput, match=line_with(*facts)):
         check_guard(lambda: str.strip, **shown)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
+from tests.says import line_with
 from tests.tables import table_test
 
 
@@ -24,35 +24,32 @@ def get_weather(city: str) -> str:
 
 
 @table_test(
-    ("tools", "said"),
+    ("tools", "facts"),
     [
-        (["get_weather"], "'get_weather' is not a tool; expected a function or a Tool"),
-        ([None], "None is not a tool; expected a function or a Tool"),
-        ("get_weather", "tools is 'get_weather'; expected a list of functions or Tools"),
-        (get_weather, "expected a list of functions or Tools"),
-        ([partial(get_weather, "Rome")], "has no name; create the tool with tool_from(..., name=...)"),
-        ([lambda city: city], "has no name; create the tool with tool_from(..., name=...)"),
+        (["get_weather"], ("'get_weather'", "function", "Tool")),
+        ([None], ("None", "function", "Tool")),
+        ("get_weather", ("tools", "'get_weather'", "list", "Tools")),
+        (get_weather, ("list", "Tools")),
+        ([partial(get_weather, "Rome")], ("no name", "tool_from(..., name=...)")),
+        ([lambda city: city], ("no name", "tool_from(..., name=...)")),
     ],
-)  # fmt: skip
-def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, said: str) -> None:
-    with pytest.raises(BadTool) as caught:
+)
+def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, facts: tuple[str, ...]) -> None:
+    with pytest.raises(BadTool, match=line_with(*facts)):
         AgentHarness(tools=tools)
-    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "facts"),
     [
-        (["get_wether"], "steps: 'get_wether' is not a tool of this agent. Did you mean 'get_weather'?"),
-        ([Step(tool="get_weather", after=("loook",))], "after: 'loook' is not a tool of this agent. "
-            "Known: get_weather"),
+        (["get_wether"], "steps: 'get_wether' 'get_weather'?"),
+        ([Step(tool="get_weather", after=("loook",))], "after: 'loook' get_weather"),
         (StepPlan(helpers=("get_weathr",)), "steps: helpers: 'get_weathr'"),
     ],
-)  # fmt: skip
-def test_a_step_that_names_no_tool_is_refused(steps: Any, said: str) -> None:
-    with pytest.raises(BadInput) as caught:
+)
+def test_a_step_that_names_no_tool_is_refused(steps: Any, facts: str) -> None:
+    with pytest.raises(BadInput, match=line_with(*facts.split())):
         AgentHarness(tools=[get_weather], steps=steps)
-    assert said in str(caught.value)
 
 
 def test_an_api_that_nobody_knows_is_told_with_the_known_ones() -> None:
@@ -66,19 +63,15 @@ def submit(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("choice", "steps", "why"),
+    ("choice", "steps"),
     [
-        (Choice(names=("submit",)), ["get_weather"], "tool 'get_weather' is required but never offered"),
-        (
-            Choice(task="writing"),
-            [Step(tool="submit", after=("get_weather",))],
-            "tool 'get_weather' is required but never offered",
-        ),
+        (Choice(names=("submit",)), ["get_weather"]),
+        (Choice(task="writing"), [Step(tool="submit", after=("get_weather",))]),
     ],
     ids=["names", "after, by task"],
-)  # fmt: skip
-def test_an_offer_that_never_has_a_step_is_refused(choice: Choice, steps: Any, why: str) -> None:
-    with pytest.raises(BadInput, match=f"^agent 'agent': {why}"):
+)
+def test_an_offer_that_never_has_a_step_is_refused(choice: Choice, steps: Any) -> None:
+    with pytest.raises(BadInput, match=line_with("agent 'agent'", "'get_weather'", "never offered")):
         AgentHarness(
             tools=[get_weather, submit],
             steps=steps,
@@ -110,5 +103,5 @@ def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:
 @table_test("task", [None, 3, ["Look."], b"Look."])
 def test_a_task_that_is_no_text_is_sent_to_nobody(task: Any) -> None:
     harness = AgentHarness(ScriptedLLM([text("done")]), tools=[get_weather])
-    with pytest.raises(BadInput, match=rf"^task is {re.escape(repr(task))}; expected a string$"):
+    with pytest.raises(BadInput, match=line_with("task", repr(task), "expected a string")):
         harness.run(task)

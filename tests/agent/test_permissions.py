@@ -39,6 +39,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.virtual_loop import VirtualLoop, run_in
 from tests.containers.attacks.policies import Hardened, calls, played
+from tests.says import line_with
 from tests.tables import table_test
 
 EMPTY = ScriptedFiles({})
@@ -580,17 +581,17 @@ def read(path: str) -> str:
 
 
 @table_test(
-    ("make", "said"),
+    ("make", "facts"),
     [
-        (lambda: Rule("read", ""), "the pattern is empty"),
-        (lambda: Rule("read", "../a"), "expected a pattern without '..'"),
-        (lambda: Rule("walk", "a"), "expected one of tool, read, write, host, command"),  # type: ignore[arg-type]
-        (lambda: Policy(root="w"), "expected an absolute path"),
-        (lambda: tool_from(read, access={"path": "walk"}), "expected read, write, host, command"),  # type: ignore[dict-item]
+        (lambda: Rule("read", ""), "pattern empty"),
+        (lambda: Rule("read", "../a"), "pattern '..'"),
+        (lambda: Rule("walk", "a"), "tool, read, write, host, command"),  # type: ignore[arg-type]
+        (lambda: Policy(root="w"), "absolute path"),
+        (lambda: tool_from(read, access={"path": "walk"}), "read, write, host, command"),  # type: ignore[dict-item]
     ],
 )
-def test_rules_that_make_no_sense_are_refused(make: Callable[[], object], said: str) -> None:
-    with pytest.raises((BadInput, BadTool), match=said):
+def test_rules_that_make_no_sense_are_refused(make: Callable[[], object], facts: str) -> None:
+    with pytest.raises((BadInput, BadTool), match=line_with(*facts.split())):
         make()
 
 
@@ -801,28 +802,26 @@ scenarios:
 
 
 @pytest.mark.parametrize(
-    ("rules", "tool", "said"),
+    ("rules", "tool", "facts"),
     [
-        ("allow: [{tool: lok}]", "", "unknown tool 'lok'. Did you mean 'look'?"),
-        ("allow: [{read: a, write: b}]", "", "expected exactly one of tool, read, write, host, command"),
-        ("allow: [{}]", "", "expected exactly one of tool, read, write, host, command; got none"),
-        ("allow: [{walk: a}]", "", "unknown key 'walk'"),
-        ("deny: [{read: ../a}]", "", "expected a pattern without '..'"),
+        ("allow: [{tool: lok}]", "", "tool 'lok' 'look'?"),
+        ("allow: [{read: a, write: b}]", "", "one tool, read, write, host, command"),
+        ("allow: [{}]", "", "one tool, read, write, host, command none"),
+        ("allow: [{walk: a}]", "", "key 'walk'"),
+        ("deny: [{read: ../a}]", "", "pattern '..'"),
         ("root: w", "", "root"),
-        ("root: /a/../b", "", "expected an absolute path without '..'"),
-        ("files: {/w/a: {link: b, names: 2}}", "", "'link' excludes 'kind' and 'names'"),
-        ("", ", access: {path: read}", "access names 'path', which is not a parameter"),
+        ("root: /a/../b", "", "absolute path '..'"),
+        ("files: {/w/a: {link: b, names: 2}}", "", "'link' 'kind' 'names'"),
+        ("", ", access: {path: read}", "access 'path' parameter"),
     ],
 )
 def test_permissions_that_make_no_sense_are_refused_with_their_line(
-    tmp_path: Path, rules: str, tool: str, said: str
+    tmp_path: Path, rules: str, tool: str, facts: str
 ) -> None:
     file = tmp_path / "permissions.yaml"
     file.write_text(HEAD.format(rules=rules, tool=tool), encoding="utf-8")
-    with pytest.raises(BadScenario) as refused:
+    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split())):
         load_or_fail([file])
-    assert str(refused.value).startswith(f"{file}:")
-    assert said in str(refused.value)
 
 
 def test_a_closed_workspace_opens_nothing_in_the_folder_that_has_its_number_now(tmp_path: Path) -> None:

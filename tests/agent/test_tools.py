@@ -39,6 +39,7 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.rescue import rescue
 from statek_sim.server.refusals import refusals
 from statek_sim.values import JSON
+from tests.says import line_with
 from tests.tables import table_test
 
 
@@ -117,7 +118,7 @@ def test_a_parameter_that_is_called_title_stays() -> None:
 def test_a_parameter_that_cannot_be_named_is_refused() -> None:
     def spread(*items: str) -> None: ...
 
-    with pytest.raises(BadTool, match=r"^tool 'spread': parameter 'items' is variadic positional; expected"):
+    with pytest.raises(BadTool, match=line_with("tool 'spread'", "'items'", "variadic positional")):
         tool_from(spread)
 
 
@@ -147,11 +148,9 @@ def test_parameters_that_cannot_be_read_are_refused() -> None:
     def use(thing: str) -> None: ...
 
     use.__annotations__ = {"thing": "Nowhere"}
-    with pytest.raises(
-        BadTool, match=r"^tool 'use': its parameters cannot be read: name 'Nowhere' is not defined$"
-    ):
+    with pytest.raises(BadTool, match=line_with("tool 'use'", "parameters", "'Nowhere'")):
         tool_from(use)
-    with pytest.raises(BadTool, match=r"^tool 'dict': its parameters cannot be read: no signature found"):
+    with pytest.raises(BadTool, match=line_with("tool 'dict'", "parameters", "signature")):
         tool_from(dict)
 
 
@@ -161,7 +160,7 @@ def test_a_hint_without_a_schema_is_refused() -> None:
     def use(thing: Opaque) -> None: ...
 
     use.__annotations__ = {"thing": Opaque}
-    with pytest.raises(BadTool, match=r"^tool 'use': its type hints cannot be converted to a JSON Schema: "):
+    with pytest.raises(BadTool, match=line_with("tool 'use'", "type hints", "JSON Schema")):
         tool_from(use)
 
 
@@ -208,22 +207,18 @@ def weather(city: str, context: ToolContext, days: int = 1) -> str:
 
 
 @table_test(
-    ("declared", "code", "wrong"),
+    ("declared", "code", "facts"),
     [
-        (
-            _declared("ctiy"),
-            weather,
-            r"its schema has ctiy, which weather\(city, days\) .* Did you mean 'city'\?",
-        ),
-        (_declared("city", "context"), weather, r"its schema has context, which "),
-        (_declared("days"), weather, r"weather requires city, which its schema lacks; .* \(days\)"),
-        (_declared("x"), len, r"its schema has x, which len\(\) does not take"),
+        (_declared("ctiy"), weather, ("schema has ctiy", "weather(city, days)", "'city'?")),
+        (_declared("city", "context"), weather, ("schema has context",)),
+        (_declared("days"), weather, ("weather requires city", "schema", "(days)")),
+        (_declared("x"), len, ("schema has x", "len()")),
     ],
 )
 def test_code_that_cannot_take_what_its_schema_says_is_refused(
-    declared: dict[str, JSON], code: ToolFunction, wrong: str
+    declared: dict[str, JSON], code: ToolFunction, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(BadTool, match=f"^tool 't': {wrong}"):
+    with pytest.raises(BadTool, match=line_with("tool 't'", *facts)):
         tool_of_schema("t", "T.", declared, code)
 
 
@@ -354,9 +349,7 @@ def test_a_set_is_in_the_same_order_whatever_the_hashes_are(value: object, shown
 
 def test_a_name_that_is_taken_is_refused() -> None:
     registry = Registry([named("look")])
-    with pytest.raises(
-        BadTool, match=r"^tool 'look' is already registered; expected another name, or unregister it$"
-    ):
+    with pytest.raises(BadTool, match=line_with("tool 'look'", "already registered")):
         registry.register(named("look"))
 
 
@@ -388,19 +381,18 @@ def test_the_same_request_gives_the_same_offer_until_something_changes() -> None
 def test_an_empty_filter_and_an_unknown_task_are_errors() -> None:
     tasks = {"read": ["look", "gone"]}
     registry = Registry([named("look")], task_types=tasks)
-    with pytest.raises(BadTool, match=r"^an empty tag list selects nothing"):
+    with pytest.raises(BadTool, match=r"empty tag list"):
         registry.offer(all_tags=[])
-    with pytest.raises(BadTool, match=r"^task type 'raed' is unknown. Did you mean 'read'\?$"):
+    with pytest.raises(BadTool, match=line_with("task type 'raed'", "'read'?")):
         registry.offer(task="raed")
-    with pytest.raises(BadTool, match=r"^task type 'read' names unregistered tools: gone$"):
+    with pytest.raises(BadTool, match=line_with("task type 'read'", "unregistered", "gone")):
         registry.offer(task="read")
 
 
 def test_a_schema_that_is_none_is_refused_where_it_is_registered() -> None:
     broken = replace(named("look"), parameters={"type": "object", "properties": {"a": {"type": "txt"}}})
-    with pytest.raises(
-        BadTool, match=r"^tool 'look': parameters\['properties'\]\['a'\]\['type'\]: invalid JSON Schema"
-    ):
+    place = "parameters['properties']['a']['type']"
+    with pytest.raises(BadTool, match=line_with("tool 'look'", place, "invalid JSON Schema")):
         Registry([broken])
 
 
@@ -503,9 +495,7 @@ def test_a_whole_number_with_a_point_is_one_for_python_where_an_integer_is_wante
 
 @pytest.mark.parametrize("schema", [True, {"type": "array"}, {"type": ["string", "null"]}])
 def test_parameters_that_take_no_object_are_refused(schema: Any) -> None:
-    with pytest.raises(
-        BadTool, match=r"^tool 't': parameters: .* does not accept objects; expected the schema of an"
-    ):
+    with pytest.raises(BadTool, match=line_with("tool 't'", "parameters", "objects", "schema")):
         ArgumentCheck("t", schema)
 
 
@@ -802,7 +792,6 @@ def test_tools_are_listed_as_each_api_takes_them(api: str, place: tuple[str, ...
 
 
 def test_another_api_is_refused() -> None:
-    with pytest.raises(
-        BadInput, match=r"^api_format: 'soap': expected openai, responses, anthropic, gemini or mcp$"
-    ):
+    formats = "openai, responses, anthropic, gemini or mcp"
+    with pytest.raises(BadInput, match=line_with("api_format", "'soap'", formats)):
         api_format([], "soap")

@@ -21,6 +21,7 @@ from statek_sim.evals.suite import load_paths, load_suite
 from statek_sim.evals.verdict import judge
 from statek_sim.scenario.load import load_paths as load_scenarios
 from statek_sim.scenario.tree import node_value, parse
+from tests.says import says
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 
@@ -107,36 +108,37 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "facts"),
     [
-        ("tier: easy", "tier: simple", 3, "eval 'one': tier: expected 'easy', 'medium' or 'hard', got 'simple'"),
-        ("    title: One", "    title: One\n    titel: One", 6, "eval 'one': unknown key 'titel'. Did you mean 'title'?"),
-        ("as: code}", "as: cod}", 14, "eval 'one': plan.1.answer names 'code', which is not defined there. Did you mean 'cod'?"),
-        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "eval 'one': unknown tool 'loko'. Did you mean 'look'?"),
-        ("from: look", "from: lock", 17, "eval 'one': unknown tool 'lock'. Did you mean 'look'?"),
-        ("task: Look up {name}.", "task: Look it up.", 13, "eval 'one': plan.0.with names 'name', which is not defined there. Known here: nothing"),
-        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not defined there. Did you mean 'rows_of'?"),
-        ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected at least two values"),
-        ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is also used in vary; expected unique names"),
-        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python, because an answer that cites nothing could be anything"),
-        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected at least 2 scripts that must fail"),
-        ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
-        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is not a condition. Did you mean '$regex'?"),
-        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': unknown tool 'loo'. Did you mean 'look'?"),
-        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': unknown tool 's*'; available: look"),
-        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not defined there. Did you mean 'name'?"),
-        ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': unclosed brace; write {{ for a literal brace"),
-        ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is not an expression: invalid syntax"),
-        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "eval 'one': plan[0]: 'for' and 'while' cannot be combined in one call"),
-        ("look: {description", "look: {distractor: true, description", 13, "eval 'one': the plan calls 'look', which is a distractor"),
-        ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools', first at line 3"),
+        ("tier: easy", "tier: simple", 3, "'one' tier: 'easy' 'medium' 'hard' 'simple'"),
+        ("    title: One", "    title: One\n    titel: One", 6, "'one' key 'titel' 'title'?"),
+        ("as: code}", "as: cod}", 14, "'one' plan.1.answer 'code' not 'cod'?"),
+        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "'one' tool 'loko' 'look'?"),
+        ("from: look", "from: lock", 17, "'one' tool 'lock' 'look'?"),
+        ("task: Look up {name}.", "task: Look it up.", 13, "'one' plan.0.with 'name' not nothing"),
+        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "'one' tools.look.gives 'rows_off' not 'rows_of'?"),
+        ("[a, b]", "[a]", 6, "'one' vary.name: one_of: least two"),
+        ("vary: {name", "vary: {rows_of: x, name", 8, "'one' world.rows_of: name vary unique"),
+        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "'one' check: cites: one more python"),
+        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "'one' wrong: least 2 scripts"),
+        ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "'one' look argument 'nam' 'name'?"),
+        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "'one' {'$rex': 'a'} not condition '$regex'?"),
+        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "'one' tool 'loo' 'look'?"),
+        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "'one' tool 's*' look"),
+        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "'one' world.rows_of.rows.0 'nam' not 'name'?"),
+        ("It is {code}.", "It is {code.", 14, "'one' {code.' unclosed brace {{"),
+        ("task: Look up {name}.", "task: Look up {name x}.", 11, "'one' x' not expression invalid syntax"),
+        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "'one' plan[0]: 'for' 'while' one call"),
+        ("look: {description", "look: {distractor: true, description", 13, "'one' plan 'look' distractor"),
+        ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools' line 3"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(
-    tmp_path: Path, old: str, new: str, line: int, told: str
+    tmp_path: Path, old: str, new: str, line: int, facts: str
 ) -> None:
     assert old in GOOD
-    assert problems_of(tmp_path, GOOD.replace(old, new, 1)) == [f"mine.yaml:{line}: {told}"]
+    [problem] = problems_of(tmp_path, GOOD.replace(old, new, 1))
+    assert says(problem, f"mine.yaml:{line}", *facts.split())
 
 
 def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
@@ -144,9 +146,7 @@ def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
         "code: X-1}]}", "code: X-1}], more: [{count: 3, row: {name: {one_of: [c, d]}}}], unique: [name]}"
     )
     (told,) = problems_of(tmp_path, text)
-    assert told.startswith(
-        "mine.yaml:2: eval 'one': its world cannot be created: rows_of/0/3/name: no unused values left"
-    )
+    assert says(told, "mine.yaml:2", "eval 'one'", "world", "rows_of/0/3/name", "no unused values")
 
 
 def test_several_problems_are_told_at_once_and_raise_together(tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ def test_two_evals_of_one_id_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "b.yaml").write_text(GOOD, encoding="utf-8")
     (problem,) = load_paths([tmp_path]).problems
-    assert problem.message == f"duplicate id 'one', first at {tmp_path / 'a.yaml'}:2"
+    assert says(problem.message, "duplicate", "'one'", f"{tmp_path / 'a.yaml'}:2")
 
 
 def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     (problem,) = load_scenarios([tmp_path]).problems
-    assert problem.message == "contains evals, not scenarios; check them with `statek-sim evals check`"
+    assert says(problem.message, "evals, not scenarios", "`statek-sim evals check`")
     (tmp_path / "b.yaml").write_text(
         "scenarios:\n  - {id: two, title: Two, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n",
         encoding="utf-8",

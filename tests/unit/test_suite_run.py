@@ -20,6 +20,7 @@ from statek_sim.suite.run import (
     run_one,
     run_suite,
 )
+from tests.says import line_with, says
 from tests.unit.suite_samples import load
 
 TEXT = """\
@@ -66,43 +67,39 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "facts"),
     [
-        ("1.2.7", r"^profile '1\.2\.7' is unknown; .* STATEK 1\.2\.7 has the profile '1\.2'$"),
-        ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4"),
-        (
-            "doc",
-            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4, or for the agent engine: hardened"
-            r"\. Did you mean 'docs'\?$",
-        ),
+        ("1.2.7", ("STATEK 1.2.7", "profile '1.2'")),
+        ("1.3", ()),
+        ("doc", ("agent engine", "hardened", "'docs'?")),
     ],
 )
-def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: str, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
+def test_an_unknown_profile_is_bad_input(
+    scenarios: tuple[Scenario, ...], name: str, facts: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadInput, match=line_with(f"profile '{name}'", "docs, 1.2.5, 1.2, 1.4", *facts)):
         chosen(scenarios, profiles=[name])
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"),
+    ("asked", "hints"),
     [
-        ({"select": "turns-one-ovr"}, ". Did you mean 'turns-one-over'?"),
-        ({"select": "samples/othr"}, ". Did you mean 'samples/other'?"),
-        ({"select": "zzz"}, ""),
-        ({"select": "turns"}, ""),
-        ({"tags": ["slwo"]}, ". Did you mean 'slow'?"),
-        ({"tags": ["slow"]}, ""),
-        ({"tags": ["zzz"]}, ". Their tags: slow, x, y"),
-        (
-            {"profiles": ["1.2.5"]},
-            '. To include scenarios, add `profiles: ["1.2.5"]` to them or to their defaults, or use --profile docs',
-        ),
+        ({"select": "turns-one-ovr"}, ["'turns-one-over'?"]),
+        ({"select": "samples/othr"}, ["'samples/other'?"]),
+        ({"select": "zzz"}, []),
+        ({"select": "turns"}, []),
+        ({"tags": ["slwo"]}, ["'slow'?"]),
+        ({"tags": ["slow"]}, []),
+        ({"tags": ["zzz"]}, ["tags: slow, x, y"]),
+        ({"profiles": ["1.2.5"]}, ['`profiles: ["1.2.5"]`', "--profile docs"]),
     ],
 )
 def test_a_wish_that_nothing_fits_gets_a_suggestion(
-    scenarios: tuple[Scenario, ...], asked: dict[str, Any], hint: str
+    scenarios: tuple[Scenario, ...], asked: dict[str, Any], hints: list[str]
 ) -> None:
-    said = nothing_chosen(scenarios, **asked)
-    assert said == f"no scenario to run: none of 3 matches the options{hint}"
+    problem, _, suggestion = nothing_chosen(scenarios, **asked).partition(". ")
+    assert says(problem, "scenario", "none of 3")
+    assert says(suggestion, *hints) if hints else suggestion == ""
 
 
 def test_a_suite_yields_results_in_that_order(scenarios: tuple[Scenario, ...]) -> None:
@@ -158,9 +155,7 @@ def test_a_preset_file_is_looked_for_where_the_command_runs(
 
 
 def test_an_unknown_preset_is_bad_input(scenarios: tuple[Scenario, ...]) -> None:
-    with pytest.raises(
-        BadInput, match=r"^preset 'bath': no such file or built-in preset; .* Did you mean 'batch'\?$"
-    ):
+    with pytest.raises(BadInput, match=line_with("preset 'bath'", "file", "built-in", "'batch'?")):
         run_one(scenarios[0], "docs", preset="bath")
 
 
@@ -183,37 +178,32 @@ def test_profiles_of_the_other_engine_are_answered_with_those_that_fit(tmp_path:
     (tmp_path / "a.yaml").write_text(AGENT)
     agents = load_or_fail([tmp_path])
     said = nothing_chosen(agents, profiles=["docs"])
-    assert said == (
-        "no scenario to run: profile docs is for the statek engine, so 1 scenario for the agent engine is left out; "
-        "expected --profile hardened"
-    )
+    assert says(said, "profile docs", "statek engine", "1 scenario", "agent engine", "--profile hardened")
 
 
 def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profiles(
     scenarios: tuple[Scenario, ...],
 ) -> None:
     said = nothing_chosen(scenarios, profiles=["hardened"])
-    assert said.endswith(
-        "so 3 scenarios for the statek engine are left out; expected --profile docs, 1.2.5, 1.2 or 1.4"
-    )
+    assert says(said, "3 scenarios", "statek engine", "left out", "--profile docs, 1.2.5, 1.2 or 1.4")
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "facts"),
     [
-        (["run", "--profile", "docs"], "expected --profile hardened"),
-        (["run", "--profile", "hardend"], "or for the agent engine: hardened. Did you mean 'hardened'?"),
-        (["limits", "--stops"], "1 scenario for the agent engine is left out; expected --profile hardened"),
-        (["limits"], "1 scenario for the agent engine is left out; expected --profile hardened"),
-        (["limits", "--budget-tokens", "100"], "1 scenario for the agent engine is left out"),
-        (["compare", "1.2", "1.4"], "all of these scenarios use the agent engine"),
+        (["run", "--profile", "docs"], "--profile hardened"),
+        (["run", "--profile", "hardend"], "agent engine: hardened 'hardened'?"),
+        (["limits", "--stops"], "1 scenario agent engine left out --profile hardened"),
+        (["limits"], "1 scenario agent engine left out --profile hardened"),
+        (["limits", "--budget-tokens", "100"], "1 scenario agent engine left out"),
+        (["compare", "1.2", "1.4"], "all scenarios agent engine"),
     ],
-)  # fmt: skip
+)
 def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
-    tmp_path: Path, command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, command: list[str], facts: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.yaml").write_text(AGENT)
     with pytest.raises(SystemExit) as caught:
         main([*command, str(tmp_path)])
     assert caught.value.code == 2
-    assert said in capsys.readouterr().err
+    assert says(capsys.readouterr().err, *facts.split())
