@@ -1,7 +1,6 @@
 """Writes the request specs of STATEK's system tools as JSON, with the output of `docstr` and `brief`.
 
-The file also contains the docstrings of STATEK's other tools, and what `docstr` and `brief` print about each function
-and class that the shim replaces: models see them if an agent can use these names.
+The file also contains the docstrings of STATEK's other tools: models see them if an agent has these tools.
 
 Run it with the interpreter of an environment that has `statek[dbzero]` installed:
 
@@ -13,12 +12,9 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
-import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from importlib import import_module
 from importlib.metadata import version
 from inspect import getdoc
 from pathlib import Path
@@ -38,7 +34,6 @@ TOOLS = (
     *(statek.task.delegate_task, statek.task.delegate_mute_task, statek.task.delegate_mute_dialog),
     *(get_any, get_all),
 )
-COVERED_NAMES = Path(__file__).parents[1] / "statek_sim/shim/covered_names.toml"
 
 
 def entry(tool: Callable[..., object]) -> dict[str, object]:
@@ -51,21 +46,9 @@ def entry(tool: Callable[..., object]) -> dict[str, object]:
     }
 
 
-def documentation(what: object) -> dict[str, str]:
-    """Return what `docstr` and `brief` print about a function or class, without addresses."""
-    texts = {"docstr": printed(docstr, what), "brief": printed(brief, what)}
-    return {name: re.sub(r" at 0x[0-9a-f]+", " at 0x...", text) for name, text in texts.items()}
-
-
-def covered() -> dict[str, object]:
-    """Return STATEK's functions and classes that the shim replaces, by name."""
-    modules = tomllib.loads(COVERED_NAMES.read_text(encoding="utf-8"))["statek"]
-    found = {
-        name: getattr(import_module(module), name)
-        for module, names in modules.items()
-        for name in names.split()
-    }
-    return {name: value for name, value in sorted(found.items()) if callable(value)}
+def documentation(tool: Callable[..., object]) -> dict[str, str]:
+    """Return what `docstr` and `brief` print about a tool."""
+    return {"docstr": printed(docstr, tool), "brief": printed(brief, tool)}
 
 
 def printed(print_documentation: Callable[[object], object], tool: object) -> str:
@@ -82,7 +65,7 @@ def main(path: str) -> None:
         "statek": version("statek"),
         "tools": [entry(tool) for tool in find_tools("SYSTEM")],
         "docstrings": {tool.__name__: getdoc(tool) for tool in TOOLS},
-        "documentation": {name: documentation(value) for name, value in covered().items()},
+        "documentation": {tool.__name__: documentation(tool) for tool in TOOLS},
     }
     Path(path).write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 

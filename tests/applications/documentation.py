@@ -6,15 +6,13 @@ from typing import List, Optional
 
 import dbzero as db0
 import pytest
-from statek import create_new_job, docs_style, docstr, get_all, get_any, get_current_agent_name, tool
+from statek import docs_style, docstr, get_all, get_any, get_current_agent_name, tool
 from statek.agents import SupervisedAgent
 from statek.exceptions import FutureError
 from statek.future import FutureResult, temporal
 from statek.prompt_config import make_system_prompt
-from statek.pyenv import PyEnv
 from statek.system import brief
 from statek.task import delegate_mute_dialog, delegate_mute_task, delegate_task
-from statek.utils import CodeBlock
 
 from statek_sim import tool_call
 
@@ -286,17 +284,17 @@ def test_tools_of_statek_have_documentation_too(statek_app, facts):
 
 
 @MANY
-def test_functions_of_statek_have_its_documentation(statek_app, facts):
-    names = [delegate_task, delegate_mute_task, delegate_mute_dialog, get_all, get_any, create_new_job]
-    asked = [*(f.__name__ for f in names), "SupervisedAgent", "PyEnv", "CodeBlock", "translate"]
+def test_tools_that_an_agent_can_be_given_have_statek_documentation(statek_app, facts):
+    tools = [delegate_task, delegate_mute_task, delegate_mute_dialog, get_all, get_any, translate]
     statek_app.script(
-        reader=[*(f"{reader}({name})" for name in asked for reader in ("docstr", "brief")), "exit(1)"]
+        reader=[
+            *(f"{reader}({tool.__name__})" for tool in tools for reader in ("docstr", "brief")),
+            "exit(1)",
+        ]
     )
     agent = create()
     agent._system_prompt = make_system_prompt("{tools}\n{brief_tools}")
-    agent._tools = [*names[:5], translate]
-    for value in (create_new_job, SupervisedAgent, PyEnv, CodeBlock):
-        agent.context[value.__name__.rpartition(".")[2]] = value
+    agent._tools = tools
     statek_app.create_job(agent)
     statek_app.run()
     facts["prompt"] = statek_app.job_of("reader").history[0]

@@ -49,5 +49,5 @@ def test_internal_docstrings_are_not_shown(capsys: pytest.CaptureFixture[str]) -
     assert "    def " not in (shown := capsys.readouterr().out)
     assert shown.splitlines()[-2:] == [
         "NotImplementedError: class 'Undocumented' needs a docstring of its own on the reference runtime",
-        "NotImplementedError: the reference runtime has no documentation of STATEK's Job.panic",
+        "NotImplementedError: the reference runtime has no documentation of STATEK's Job.panic; use the real package",
     ]

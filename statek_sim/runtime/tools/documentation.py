@@ -162,7 +162,7 @@ def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> 
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
     documented = next(base for base in kind.__mro__ if base.__doc__)
-    if statek_documentation(documented) is not None:
+    if is_internal(documented):
         raise NotImplementedError(
             f"class {kind.__name__!r} needs a docstring of its own on the reference runtime"
         )

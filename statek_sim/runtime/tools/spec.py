@@ -306,23 +306,25 @@ def with_statek_docstring(function: _Documented) -> _Documented:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """The output of the tools `docstr` and `brief` for a function or class."""
+    """The output of `docstr` and `brief` for a tool."""
 
     docstr: str
     brief: str
 
 
 def statek_documentation(what: Callable[..., Any]) -> Documentation | None:
-    """Return STATEK 1.4.2's documentation of a function or class that replaces one of STATEK's, or None for others.
+    """Return STATEK 1.4.2's documentation of a tool that replaces one of STATEK's, or None for an application's tool.
 
-    Raises NotImplementedError for the runtime's own functions and classes: their docstrings are not for models.
+    Raises NotImplementedError for STATEK's other functions and classes, whose documentation is not captured.
     """
     if not is_internal(what):
         return None
     name = what.__qualname__
     entry = _captured("1.4")["documentation"].get(name)
     if entry is None:
-        raise NotImplementedError(f"the reference runtime has no documentation of STATEK's {name}")
+        raise NotImplementedError(
+            f"the reference runtime has no documentation of STATEK's {name}; use the real package"
+        )
     return Documentation(**entry)
 
 
