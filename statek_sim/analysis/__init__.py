@@ -1,7 +1,8 @@
 """Analyses runs: scenario usage, the effects of STATEK's token estimate, and suitable limits.
 
-`run_usage` usage and costs · `limits` a preset's limits: effects and needed values · `calibration` the token limit for
-a budget · `corpus_model` the ratio of estimated to measured tokens in 15 languages and text types.
+`run_usage` usage and costs · `limits` the effects of a preset's limits · `needs` the limits that a scenario needs ·
+`calibration` the token limit for a budget · `corpus_model` the ratio of estimated to measured tokens in 15 languages
+and text types.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ budget without a limit, the limit is projected from the ratio of estimated to re
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from statek_sim.analysis.limits import TOKENS, Ending, Replay, smallest
+from statek_sim.analysis.limits import TOKENS, Ending, Replay
 from statek_sim.errors import BadInput
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import UsageBasis
@@ -133,7 +134,8 @@ def _largest(replay: Replay, free: Mapping[str, Ending], budget: int, basis: Usa
         worst = _worst(replay.endings(_limits(replay, limit)), basis)
         return worst is None or (worst.tokens(basis) or 0) <= budget
 
-    first = smallest(lambda limit: not kept(limit), max(ending.approx_tokens for ending in free.values()))
+    most = max(ending.approx_tokens for ending in free.values())
+    first = bisect_left(range(most), True, key=lambda limit: not kept(limit))
     return first - 1 if first else None
 
 

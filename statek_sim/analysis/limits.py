@@ -1,21 +1,22 @@
 """How a preset's limits affect scenarios.
 
 This module finds where limits stop jobs, where they would stop jobs if tokens were counted with a tokenizer, and the
-value that a scenario needs for each limit: the smallest value that does not stop the scenario.
+value that a scenario needs for each limit: the smallest value with which the limit stops no job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from statek_sim.analysis.needs import Checks, needed, watched_run
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.backends.setup import scenario_harness, settings_of
-from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedEvents, UnusedReplies
+from statek_sim.errors import RunawayJob, ScriptExhausted, UnmatchedRequest, UnusedEvents, UnusedReplies
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import LIMITS, HarnessLimits, LimitName, count_for
+from statek_sim.harness.limits import LIMITS, HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.usage.tokenizers import TokenizerRegistry
@@ -130,25 +131,25 @@ SCRIPT_ENDS = "script ends"
 class LimitNeed:
     """The value that a scenario needs for one limit while the preset's other limits apply.
 
-    `needed` is the smallest value with which the limit stops no job, and `value` is the preset's value (None if
-    unlimited). `then` is how the run ends with `needed`. `stated` is whether the scenario itself sets the limit, in
-    which case presets do not change it.
+    `needed` is the smallest value with which the limit stops no job, or None if a job never ends without the limit.
+    `value` is the preset's value (None if unlimited). `then` is how the run ends without the limit, and so with
+    `needed`. `stated` is whether the scenario itself sets the limit, in which case presets do not change it.
     """
 
     limit: LimitName
     value: int | None
-    needed: int
+    needed: int | None
     then: str
     stated: bool
 
     @property
     def enough(self) -> bool:
         """Whether the preset's value is large enough for the scenario."""
-        return self.value is None or self.value >= self.needed
+        return self.value is None or (self.needed is not None and self.value >= self.needed)
 
     @property
     def used(self) -> float:
-        """The fraction of the limit that the scenario needs; infinite if the limit is 0 and too small."""
+        """The fraction of the limit that the scenario needs; infinite if the limit is 0 and too small, 0 if unknown."""
         if self.value is None or not self.needed:
             return 0.0
         return self.needed / self.value if self.value else float("inf")
@@ -158,7 +159,8 @@ class LimitNeed:
 class Sensitivity:
     """A scenario's outcome under a preset, and the value it needs for each limit.
 
-    `binds` is the limit that stops the scenario, or else the limit that it comes closest to, or None.
+    `binds` is the limit that first stops a job, or else the limit that the scenario comes closest to, or None.
+    `stopped` is whether a limit stops a job, even if the job then continues.
     """
 
     scenario: str
@@ -170,37 +172,26 @@ class Sensitivity:
 
 
 def sensitivities(replays: Sequence[Replay]) -> tuple[Sensitivity, ...]:
-    """Return each scenario's sensitivity, in order; each scenario runs a few dozen times."""
+    """Return each scenario's sensitivity, in order."""
     return tuple(map(sensitivity, replays))
 
 
 def sensitivity(replay: Replay) -> Sensitivity:
-    """Return a scenario's outcome and the value it needs for each limit."""
-    endings = replay.endings()
-    stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
-    needs = tuple(_need(replay, limit) for limit in LimitName)
+    """Return a scenario's outcome and the value it needs for each limit.
+
+    The scenario runs once, and once more for each limit that stops it.
+    """
+    endings, checks = replay.watched(replay.limits)
+    stops = [exceeded.limit for _, exceeded in checks.failed]
+    needs = tuple(_need(replay, limit, endings, checks) for limit in LimitName)
     return Sensitivity(
         scenario=replay.name,
         preset=replay.preset or replay.scenario.preset,
         verdict=outcome(endings),
         stopped=bool(stops),
-        binds=LimitName(stops[0]) if stops else _closest(needs),
+        binds=stops[0] if stops else _closest(needs),
         needs=needs,
     )
-
-
-def smallest(fits: Callable[[int], bool], highest: int) -> int:
-    """Find the smallest value from 0 to `highest` for which `fits` is true, by bisection.
-
-    `fits` must be monotonic, and true for `highest`.
-    """
-    if fits(0):
-        return 0
-    low, high = 0, highest
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
 
 
 def outcome(endings: Mapping[str, Ending]) -> str:
@@ -214,33 +205,18 @@ def outcome(endings: Mapping[str, Ending]) -> str:
     return SCRIPT_ENDS if any(ending.script_ended for ending in endings.values()) else "finishes"
 
 
-def _need(replay: Replay, limit: LimitName) -> LimitNeed:
-    free = replay.endings(replay.with_limit(limit, None))
-    highest = max((_counted(limit, ending) for ending in free.values()), default=0)
-    needed = smallest(lambda value: not _stops(replay, limit, value), highest)
+def _need(replay: Replay, limit: LimitName, endings: Mapping[str, Ending], checks: Checks) -> LimitNeed:
+    free = replay.with_limit(limit, None)
+    if not checks.same_run(free):
+        endings, checks = replay.watched(free)
+    then = outcome(endings)
     value: int | None = getattr(replay.limits, limit.value)
     return LimitNeed(
         limit=limit,
         value=value,
-        needed=needed,
-        then=outcome(replay.endings(replay.with_limit(limit, needed))),
+        needed=None if then == RunawayJob.__name__ else needed(checks, free, limit),
+        then=then,
         stated=replay.states(limit),
-    )
-
-
-def _stops(replay: Replay, limit: LimitName, value: int) -> bool:
-    endings = replay.endings(replay.with_limit(limit, value))
-    return any(ending.stop == limit.value for ending in endings.values())
-
-
-def _counted(limit: LimitName, ending: Ending) -> int:
-    """Return a job's final count for a limit."""
-    return count_for(
-        limit,
-        turns=ending.turns,
-        exceptions=ending.exceptions,
-        streak=ending.streak,
-        tokens=ending.approx_tokens,
     )
 
 
@@ -328,12 +304,23 @@ class Replay:
         record = run_scenario(
             self.scenario, self.profile, preset=self.preset, tokenizers=self.tokenizers, harness=changed
         )
-        return {name: _ending(record, job) for name, job in record.jobs.items() if job.llm_calls or job.stop}
+        return _endings(record)
+
+    def watched(self, limits: HarnessLimits) -> tuple[Mapping[str, Ending], Checks]:
+        """Run the scenario under these limits, and return its `endings` and its limit checks."""
+        record, checks = watched_run(
+            self.scenario, self.profile, limits, preset=self.preset, tokenizers=self.tokenizers
+        )
+        return _endings(record), checks
 
     def with_limit(self, limit: LimitName, value: int | None) -> HarnessLimits:
         """Return the limits in force with one limit changed; None removes the limit."""
         changes: dict[str, int | None] = {limit.value: value}
         return replace(self.limits, **changes)  # type: ignore[arg-type]  # the limits' own names
+
+
+def _endings(record: RunRecord) -> Mapping[str, Ending]:
+    return {name: _ending(record, job) for name, job in record.jobs.items() if job.llm_calls or job.stop}
 
 
 def _ending(record: RunRecord, job: JobRecord) -> Ending:

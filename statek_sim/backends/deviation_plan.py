@@ -8,7 +8,6 @@ a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from statek_sim.errors import BadScenario
@@ -145,10 +144,8 @@ def with_moved_events(scenario: Scenario) -> Scenario:
 
 
 def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
-    """Return the harness with the limits set by `limit` deviations."""
-    lowered = {
-        str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
-    }
-    if not lowered:
-        return harness
-    return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)
+    """Return the harness, changed to the limits set by `limit` deviations."""
+    for deviation in deviations:
+        if deviation.action == "limit":
+            setattr(harness, str(deviation.limit), deviation.value)
+    return harness

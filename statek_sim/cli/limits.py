@@ -110,8 +110,8 @@ def limits(
 ) -> None:
     """Show the smallest value of each limit that stops no job.
 
-    The values are found by bisection for each scenario. With --stops, --budget-tokens or --card, shows a different
-    table.
+    A value counts as too small even if a stopped job continues later. With --stops, --budget-tokens or --card, shows a
+    different table.
 
     Example: statek-sim limits --preset batch
     """

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.gate.gated_preset import GatedPreset
-from statek_sim.gate.needs import needs_clause
 from statek_sim.gate.policy import Rule
 from statek_sim.gate.trial import Trial, burnt, stops, unfinished
 from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
@@ -86,7 +85,19 @@ def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[Lim
     endless = unfinished(trial.free_run(preset))
     if endless is not None:
         return _Finding(False, f"{sentence}; without limits it does not finish either: {endless}", stop.limit)
-    return _Finding(False, f"{sentence}; {needs_clause(figures, stop.limit)}", stop.limit)
+    return _Finding(False, f"{sentence}; {_needs_clause(figures, stop.limit)}", stop.limit)
+
+
+def _needs_clause(figures: Sequence[LimitFigure], limit: LimitName) -> str:
+    """Return the clause `needs >= N` for the limit that stopped a scenario, and for other limits that are too small."""
+    needed = next(figure.needed for figure in figures if figure.limit is limit)
+    others = [
+        f"{figure.limit} >= {figure.needed}"
+        for figure in figures
+        if figure.too_small and figure.limit is not limit
+    ]
+    also = f", and {' and '.join(others)}" if others else ""
+    return f"needs >= {needed}{also}"
 
 
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from statek_sim import progress
+from statek_sim.analysis.needs import Checks, unlimited, watched_run
+from statek_sim.analysis.needs import needed as needed_of
 from statek_sim.backends.call_log import AnsweredCall, billed
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.backends.setup import scenario_harness, settings_of
 from statek_sim.errors import BadInput
 from statek_sim.gate.gated_preset import GatedPreset
-from statek_sim.gate.needs import Checks, WatchedHarness, unlimited
-from statek_sim.gate.needs import needed as needed_of
 from statek_sim.gate.verdict import Burnt, LimitFigure, Stop
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LIMITS, HarnessLimits, LimitName, count_for
@@ -95,8 +95,11 @@ class Trial:
         free = self._free(preset)
         if unfinished(free.record) is not None:
             return {}
-        extension = self.limits(preset).limit_extension_per_completion
-        return {limit: needed_of(free.checks, limit, extension) for limit in LimitName}
+        limits = self._no_limits(preset)
+        return {limit: needed_of(free.checks, limits, limit) for limit in LimitName}
+
+    def _no_limits(self, preset: GatedPreset) -> HarnessLimits:
+        return unlimited(self.limits(preset).limit_extension_per_completion)
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
         """Return the limits in force: the scenario's own, and the preset's for the rest."""
@@ -112,8 +115,7 @@ class Trial:
 
     def _free(self, preset: GatedPreset) -> _Run:
         if preset.runs_as not in self._unlimited:
-            extension = self.limits(preset).limit_extension_per_completion
-            self._unlimited[preset.runs_as] = self._found(preset, unlimited(extension))
+            self._unlimited[preset.runs_as] = self._found(preset, self._no_limits(preset))
         return self._unlimited[preset.runs_as]
 
     def _found(self, preset: GatedPreset, limits: HarnessLimits) -> _Run:
@@ -123,14 +125,8 @@ class Trial:
             if run.settings == settings and run.checks.same_run(limits):
                 return run
         progress.afresh()
-        made: list[WatchedHarness] = []
-
-        def watching(harness: LLM_Harness) -> LLM_Harness:
-            made.append(WatchedHarness(limits, harness.rule))
-            return made[0]
-
-        record = run_scenario(self.scenario, self.profile, preset=preset.runs_as, harness=watching)
-        self._runs.append(_Run(settings, made[0].checks(), record))
+        record, checks = watched_run(self.scenario, self.profile, limits, preset=preset.runs_as)
+        self._runs.append(_Run(settings, checks, record))
         return self._runs[-1]
 
 

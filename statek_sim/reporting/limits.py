@@ -94,8 +94,8 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Headroom under {preset}", "bold")
     yield from paragraph(
-        "for each limit, the smallest value that stops no job, with the other limits unchanged; ! above the preset's, "
-        "= set by the scenario; binds: the limit that stopped it or that it comes closest to",
+        "for each limit, the smallest value that stops no job, with the other limits unchanged; -: no value is enough; "
+        "! above the preset's, = set by the scenario; binds: the limit that stopped it or that it comes closest to",
         width,
         "dim",
     )
@@ -219,11 +219,12 @@ def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
     if scenario.binds is None:
         return NOTHING
     need, name = needs[scenario.binds], _SHORT[scenario.binds]
-    return f"stop: {name}" if scenario.stopped else f"{name} {share(need.needed, need.value or 0)}"
+    return f"stop: {name}" if scenario.stopped else f"{name} {share(need.needed or 0, need.value or 0)}"
 
 
 def _need(need: LimitNeed) -> str:
-    return f"{count(need.needed)}{'' if need.enough else '!'}{'=' if need.stated else ''}"
+    needed = NOTHING if need.needed is None else count(need.needed)
+    return f"{needed}{'' if need.enough else '!'}{'=' if need.stated else ''}"
 
 
 def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
@@ -234,7 +235,10 @@ def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
         for need in scenario.needs
         if need.limit is limit and not need.stated
     ]
-    return f"{limit.value} {count(max(needs))}" if needs else f"{limit.value} (every scenario sets its own)"
+    if None in needs:
+        return f"{limit.value} (no value is enough)"
+    known = [needed for needed in needs if needed is not None]
+    return f"{limit.value} {count(max(known))}" if known else f"{limit.value} (every scenario sets its own)"
 
 
 def _stop(stop: str | None) -> str:

@@ -17,12 +17,15 @@ from statek_sim.analysis.limits import (
     Sensitivity,
     compare_stops,
     sensitivity,
-    smallest,
 )
+from statek_sim.backends.run import run_scenario
 from statek_sim.errors import BadInput
+from statek_sim.gate.trial import stops as every_stop
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
 from tests.tables import table_test
 from tests.unit.usage_samples import scenario
@@ -129,20 +132,19 @@ def test_a_harness_on_tokens_refuses_a_job_that_does_not_know_them() -> None:
         looping(2, say=DIGITS, preset="interactive"),
     ],
 )
-def test_bisection_finds_what_trying_every_value_finds(text: dict[str, JSON]) -> None:
+def test_what_is_needed_is_what_trying_every_value_finds(text: dict[str, JSON]) -> None:
     sample = replay(text)
-    for need in sensitivity(sample).needs[:3]:
+    *others, last = sensitivity(sample).needs
+    for need in others:
         assert need.needed == _tried(sample, need.limit, range(15))
-    tokens = sensitivity(sample).needs[3].needed
+    tokens = last.needed
+    assert tokens is not None
     assert tokens == _tried(sample, LimitName.MAX_TOKEN_USAGE, range(max(tokens - 40, 0), tokens + 40))
 
 
 def _tried(sample: Replay, limit: LimitName, values: range) -> int:
     """Return the smallest of the values with which the limit stops no job; check that none above it does."""
-    fits = []
-    for value in values:
-        endings = sample.endings(sample.with_limit(limit, value))
-        fits.append(all(ending.stop != limit.value for ending in endings.values()))
+    fits = [limit not in _stopping(sample, limit, value) for value in values]
     first = fits.index(True)
     assert all(fits[first:])
     return values[first]
@@ -174,9 +176,68 @@ def test_raising_one_limit_may_only_bring_the_next_one() -> None:
     assert by_limit[LimitName.MAX_EXCEPTIONS].then == "max_consecutive_exceptions"
 
 
-@table_test("answer", range(8))
-def test_smallest_is_exact(answer: int) -> None:
-    assert smallest(lambda value: value >= answer, 7) == answer
+@table_test(
+    ("suite", "name"),
+    [
+        ("claims", "claim-handlers-run-once"),
+        ("claims", "claim-stale-handler-guarded"),
+        ("claims", "claim-stale-handler-unguarded"),
+        ("delegation", "subtask-result-revives-stopped-parent"),
+        ("extension", "extension-chat-under-defaults"),
+        ("extension", "extension-of-exceptions"),
+        ("harness", "check-after-step-ignores-turns"),
+        ("reactivation", "reactivation-of-a-stopped-job"),
+        ("reactivation", "reactivation-of-a-crashed-job"),
+        ("versions", "follow-ups-until-the-harness-stops-the-chat"),
+        ("workloads", "delegation-storm"),
+    ],
+)
+def test_a_stop_counts_even_if_the_job_is_reactivated(suite: str, name: str) -> None:
+    sample = _built_in(suite, name)
+    for need in sensitivity(sample).needs:
+        assert need.needed is not None
+        assert need.limit not in _stopping(sample, need.limit, need.needed)
+        assert not need.needed or need.limit in _stopping(sample, need.limit, need.needed - 1)
+
+
+def test_no_limit_is_enough_for_a_job_that_never_ends() -> None:
+    sample = _built_in("extension", "extension-of-document-000")
+    turns = sensitivity(sample).needs[0]
+    assert (turns.needed, turns.then, turns.enough, turns.used) == (None, "RunawayJob", False, 0.0)
+    for value in (0, 5):
+        assert _stopping(sample, turns.limit, value) == {LimitName.MAX_TURNS}
+
+
+def test_a_reactivated_job_was_stopped() -> None:
+    found = sensitivity(_built_in("reactivation", "reactivation-of-a-stopped-job"))
+    assert (found.verdict, found.stopped, found.binds) == ("finishes", True, LimitName.MAX_TURNS)
+
+
+def test_what_is_needed_is_counted_in_the_run_with_the_scenarios_deviations() -> None:
+    sample = replay(looping(3, deviations=[{"limit": "max_turns", "value": 2}]))
+    found = sensitivity(sample)
+    assert (found.stopped, found.binds) == (True, LimitName.MAX_TURNS)
+    tokens = found.needs[3]
+    assert tokens.needed
+    assert _stopping(sample, tokens.limit, tokens.needed) == {LimitName.MAX_TURNS}
+    assert _stopping(sample, tokens.limit, tokens.needed - 1) == {LimitName.MAX_TOKEN_USAGE}
+
+
+def _built_in(suite: str, name: str) -> Replay:
+    found = [one for one in load_or_fail([builtin_suites() / suite]) if one.id == name]
+    return Replay(scenario=found[0], profile="docs")
+
+
+def _stopping(sample: Replay, limit: LimitName, value: int) -> set[LimitName]:
+    """Return the limits that stop a job, even if it then continues, with one limit changed."""
+    limits = sample.with_limit(limit, value)
+    record = run_scenario(
+        sample.scenario,
+        sample.profile,
+        preset=sample.preset,
+        harness=lambda harness: LLM_Harness.from_limits(limits, rule=harness.rule),
+    )
+    return {stop.limit for stop in every_stop(record)}
 
 
 # -- the limit that fits a budget ----------------------------------------------------------------------------------

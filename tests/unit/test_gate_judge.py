@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from statek_sim.analysis.needs import WatchedHarness, unlimited
 from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.gate.judge import with_headroom
-from statek_sim.gate.needs import WatchedHarness, unlimited
 from statek_sim.gate.verdict import GateResult, LimitFigure, Verdict
 from statek_sim.harness.limits import ExtensionRule, LimitName
 from tests.says import line_with, says

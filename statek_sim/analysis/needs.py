@@ -1,7 +1,7 @@
-"""The smallest limits that a scenario needs, derived from a single run without limits.
+"""The smallest value that a scenario needs for a limit, derived from a single run without this limit.
 
 Limits affect a run only through the harness's checks, which pass or fail. `WatchedHarness` records the counts at every
-check. A limit's needed value is the smallest value with which none of these checks fails, including extensions by
+check. A limit's needed value is the smallest value with which it fails none of these checks, including extensions by
 completions, so no further runs are required. This does not hold if a tool reads the harness's limits; such reads are
 recorded.
 """
@@ -9,12 +9,12 @@ recorded.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from statek_sim.gate.verdict import LimitFigure
+from statek_sim.backends.record import RunRecord
+from statek_sim.backends.run import run_scenario
 from statek_sim.harness.harness import LLM_Harness, harness_error
 from statek_sim.harness.limits import (
     Exceeded,
@@ -22,12 +22,12 @@ from statek_sim.harness.limits import (
     HarnessLimits,
     HarnessSubject,
     LimitName,
-    count_for,
-    effective_limit,
     exceeded_after_step,
     exceeded_before_step,
     limits_in_force,
 )
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 MOST_TURNS: Final = 1_000
 """The LLM turns after which a run without limits stops a job and treats it as endless."""
@@ -44,47 +44,40 @@ def unlimited(extension: float) -> HarnessLimits:
     )
 
 
-def needed(checks: Checks, limit: LimitName, extension: float) -> int:
-    """Return the smallest value with which this limit stops no job; `extension` is the preset's.
+def needed(checks: Checks, limits: HarnessLimits, limit: LimitName) -> int:
+    """Return the smallest value with which this limit stops no job, under otherwise these limits.
 
-    `checks` come from a run without limits.
+    `checks` come from a run under `limits` without this limit.
     """
-    counts = list(_counts(checks, limit))
 
-    def enough(value: int) -> bool:
-        return all(
-            count <= (effective_limit(value, extension, done, checks.rule) or 0) for done, count in counts
-        )
+    def exceeded(value: int) -> list[int]:
+        changes: dict[str, int] = {limit.value: value}
+        changed = replace(limits, **changes)
+        every = (*checks.passed, *(failed for failed, _ in checks.failed))
+        found = (decision(counted, changed, checks.rule) for counted in every)
+        return [one.count for one in found if one is not None and one.limit is limit]
 
-    return bisect_left(range(max((count for _, count in counts), default=0)), True, key=enough)
-
-
-def needs_clause(figures: Sequence[LimitFigure], limit: LimitName) -> str:
-    """Return the clause `needs >= N` for the limit that stopped a scenario, and for other limits that are too small."""
-    needed = next(figure.needed for figure in figures if figure.limit is limit)
-    others = [
-        f"{figure.limit} >= {figure.needed}"
-        for figure in figures
-        if figure.too_small and figure.limit is not limit
-    ]
-    also = f", and {' and '.join(others)}" if others else ""
-    return f"needs >= {needed}{also}"
+    return bisect_left(range(max(exceeded(0), default=0)), True, key=lambda value: not exceeded(value))
 
 
-def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]]:
-    """Yield the completions and a limit's count at each check."""
-    for counted in (*checks.passed, *(failed for failed, _ in checks.failed)):
-        yield counted.num_completions, _count(counted, limit)
+def watched_run(
+    scenario: Scenario,
+    profile: Profile,
+    limits: HarnessLimits,
+    *,
+    preset: str | None,
+    tokenizers: TokenizerRegistry | None = None,
+) -> tuple[RunRecord, Checks]:
+    """Run a scenario under these limits, and return its record and its limit checks."""
+    # A scenario with deviations runs first without them.
+    made: list[WatchedHarness] = []
 
+    def watching(harness: LLM_Harness) -> LLM_Harness:
+        made.append(WatchedHarness(limits, harness.rule))
+        return made[-1]
 
-def _count(counted: Counted, limit: LimitName) -> int:
-    return count_for(
-        limit,
-        turns=counted.num_turns,
-        exceptions=counted.exception_count,
-        streak=counted.max_consecutive_exceptions,
-        tokens=counted.approx_token_usage - counted.difficulty_token_extension,
-    )
+    record = run_scenario(scenario, profile, preset=preset, tokenizers=tokenizers, harness=watching)
+    return record, made[-1].checks()
 
 
 class When(StrEnum):
