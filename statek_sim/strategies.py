@@ -175,7 +175,6 @@ def scenarios(
     agents: Mapping[str, Written],
     code: Mapping[str, Sequence[st.SearchStrategy[str]]],
     *,
-    most_jobs: int = 2,
     job: Written | None = None,
     profile: Profile = "docs",
     **fields: JSON,
@@ -188,7 +187,7 @@ def scenarios(
     text: dict[str, Any] = {
         **fields,
         "agents": dict(agents),
-        "jobs": draw(jobs(*agents, most=most_jobs, **(job or {}))),
+        "jobs": draw(jobs(*agents, most=2, **(job or {}))),
         "script": {name: draw(scripts(*code[name])) for name in agents},
     }
     return scenario_of(text, profile=profile)
@@ -210,23 +209,23 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
     )
 
 
-def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
+def faults(*names: str) -> st.SearchStrategy[Deviation]:
     """Return a strategy for failed requests from one of the jobs in `names` (by default, the job `main`)."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
         job=st.sampled_from(names or ("main",)),
-        reply=st.integers(1, most_reply),
+        reply=st.integers(1, 5),
     )
 
 
-def kills(*, most_event: int = 60) -> st.SearchStrategy[Deviation]:
+def kills() -> st.SearchStrategy[Deviation]:
     """Return a strategy for a worker crash after an event in the trace, with a new worker some seconds later.
 
     A run with fewer events does not crash.
     """
     restarts = st.sampled_from((60.0, 1.0, 0.0))
-    places = st.tuples(st.integers(0, most_event), st.sampled_from((0, 0, 0, 1, 2)), restarts)
+    places = st.tuples(st.integers(0, 60), st.sampled_from((0, 0, 0, 1, 2)), restarts)
     return places.map(_kill)
 
 
@@ -237,9 +236,9 @@ def _kill(place: tuple[int, int, float]) -> Deviation:
     return Deviation(kill=event, restart=restart)
 
 
-def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
+def schedules(*names: str, most: int = 3) -> st.SearchStrategy[tuple[Deviation, ...]]:
     """Return a strategy for schedules: at up to `most` choices between ready jobs, one of `names` goes first."""
-    choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
+    choices = st.dictionaries(st.integers(1, 12), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
     )
