@@ -36,6 +36,7 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import run_one
 from statek_sim.trace import ToolCalled
 from statek_sim.virtual_loop import VirtualLoop, run_in
+from tests.says import line_with
 from tests.tables import table_test
 
 ASKS = [tool_call("ask_person", question="Which city?"), text("done")]
@@ -482,18 +483,18 @@ scenarios:
 
 
 @pytest.mark.parametrize(
-    ("engine", "tools", "more", "event", "said"),
+    ("engine", "tools", "more", "event", "facts"),
     [
-        ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' is for the agent engine"),
+        ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' agent engine"),
         ("agent", "", "", "{at: 1, answer: main}", "answer requires message"),
         ("agent", "", "", "{at: 1, answer: other, message: Hi}", "unknown job 'other'"),
-        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question is allowed with answer"),
+        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question allowed answer"),
         (
             "agent",
             "tools: {ask: {asks: Well?, result: 1}}",
             "",
             "{at: 1, push: main, message: Hi}",
-            "expected exactly one of result, error, results, call, asks; got result and asks",
+            "one result, error, results, call, asks result asks",
         ),
         (
             "agent",
@@ -507,26 +508,24 @@ scenarios:
             "tools: {deploy: {result: 1}}",
             ", harness: {approvals: {deploi: {within: 3}}}",
             "{at: 1, push: main, message: Hi}",
-            "unknown tool 'deploi'. Did you mean 'deploy'?",
+            "tool 'deploi' 'deploy'?",
         ),
         (
             "agent",
             "tools: {deploy: {result: 1, tags: [write]}}",
             ", offer: {all_tags: [read]}, workflow: {steps: [deploy]}",
             "{at: 1, push: main, message: Hi}",
-            "agents.assistant.workflow.steps[0]: tool 'deploy' is required but never offered",
+            "agents.assistant.workflow.steps[0]: 'deploy' never offered",
         ),
     ],
 )  # fmt: skip
 def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(
-    tmp_path: Path, engine: str, tools: str, more: str, event: str, said: str
+    tmp_path: Path, engine: str, tools: str, more: str, event: str, facts: str
 ) -> None:
     file = tmp_path / "people.yaml"
     file.write_text(HEAD.format(engine=engine, tools=tools, more=more, event=event), encoding="utf-8")
-    with pytest.raises(BadScenario) as refused:
+    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split())):
         load_or_fail([file])
-    assert str(refused.value).startswith(f"{file}:")
-    assert said in str(refused.value)
 
 
 def test_a_question_with_a_deadline_and_nobody_to_ask_is_refused_then_on_both_drivers() -> None:

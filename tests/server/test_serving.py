@@ -22,6 +22,7 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.providers.condition import Condition, TextMatch
 from statek_sim.providers.script import refusal, text
 from statek_sim.server.fault import FaultRule, HttpError, NullUsage, Reset, SlowTokens
+from tests.says import line_with, says
 from tests.tables import table_test
 
 SCRIPT = """\
@@ -74,7 +75,7 @@ def test_a_script_file_says_thoughts_refusals_citations_and_log_probabilities(tm
         refusal("No."),
     ]
     wrong = "script:\n  - {text: Rain., citations: [{url: x, span: Snow}]}\n"
-    with pytest.raises(BadScenario, match=r"span='Snow'\): expected a part of the text 'Rain.'"):
+    with pytest.raises(BadScenario, match=line_with("span='Snow'", "part", "'Rain.'")):
         load_playable(written(tmp_path, wrong))
 
 
@@ -85,33 +86,21 @@ def test_scripts_can_go_by_model(tmp_path: Path) -> None:
 
 
 @table_test(
-    ("text", "message"),
+    ("text", "line", "facts"),
     [
-        (
-            "script: 3\n",
-            "1: script: expected a list of replies, or a mapping from model or agent names to such lists, got 3",
-        ),
-        ("faults: []\n", "1: missing key 'script'"),
-        ("", "1: expected a mapping with the key 'script', got an empty file"),
-        (
-            "script: []\nfaults:\n  - {reset: 3}\n",
-            "3: faults[0]: expected at least one of requests, rate, when, times",
-        ),
-        (
-            "script: []\nfaults:\n  - {http: 200, times: 1}\n",
-            "3: faults[0].http: expected a number of at least 400, got 200",
-        ),
-        ("script: []\nfaults:\n  - {silence: true, http: 500, times: 1}\n", None),
-        ("script:\n  - {txt: a}\n", None),
+        ("script: 3\n", 1, "script: list mapping 3"),
+        ("faults: []\n", 1, "missing 'script'"),
+        ("", 1, "mapping 'script' empty file"),
+        ("script: []\nfaults:\n  - {reset: 3}\n", 3, "faults[0]: one requests, rate, when, times"),
+        ("script: []\nfaults:\n  - {http: 200, times: 1}\n", 3, "faults[0].http: least 400 200"),
+        ("script: []\nfaults:\n  - {silence: true, http: 500, times: 1}\n", 3, "silence http"),
+        ("script:\n  - {txt: a}\n", 2, "key 'txt' script[0]"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, message: str | None) -> None:
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, facts: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(BadScenario) as wrong:
+    with pytest.raises(BadScenario, match=line_with(f"{path}:{line}", *facts.split())):
         load_playable(path)
-    said = str(wrong.value)
-    assert re.match(rf"{re.escape(str(path))}:\d+: ", said)
-    assert message is None or said == f"{path}:{message}"
 
 
 def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_path: Path) -> None:
@@ -119,9 +108,7 @@ def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_pa
         tmp_path,
         "script: []\nfaults:\n  - {http: 500, requests: [1, 2]}\n  - {silence: true, requests: [2]}\n",
     )
-    with pytest.raises(
-        BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other but both select request 2; .*"
-    ):
+    with pytest.raises(BadInput, match=line_with(f"{path}: ", "exclude each other", "request 2")):
         load_playable(path)
 
 
@@ -141,11 +128,9 @@ scenarios:
     path = written(tmp_path, text)
     playable = load_playable(path, "one")
     assert (len(playable.script), playable.models, playable.styles) == (1, ("o3",), "MARKDOWN")
-    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: several scenarios; name one of one, two$"):
+    with pytest.raises(BadInput, match=line_with(f"{path}: ", "several scenarios", "one, two")):
         load_playable(path)
-    with pytest.raises(
-        BadInput, match=rf"^{re.escape(str(path))}: no scenario 'three'; name one of one, two$"
-    ):
+    with pytest.raises(BadInput, match=line_with(f"{path}: ", "'three'", "one, two")):
         load_playable(path, "three")
 
 
@@ -210,7 +195,8 @@ def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert err.startswith("1 scripted reply was never used\n  reply 2: text 'Bye.'")
+    assert err.startswith("1 ")
+    assert "\n  reply 2: text 'Bye.'" in err
 
 
 def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
@@ -234,4 +220,4 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as ended:
         main(["serve", "llm", str(path), "--port", "70000"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "--port 70000: expected a number from 0 to 65535\n"
+    assert says(capsys.readouterr().err, "--port 70000", "0 to 65535")

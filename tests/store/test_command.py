@@ -25,6 +25,7 @@ from statek_sim.store.protocol import Changes, Lease
 from statek_sim.store.sql import SqlStore
 from statek_sim.store.worker import worker_name
 from tests.explore import samples
+from tests.says import says
 from tests.store.dying import killed_run
 
 
@@ -175,8 +176,7 @@ def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
     asked("sqlite:runs.db", damage)
     code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
     assert code == 2
-    assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': the stored state cannot be resumed: ")
-    assert err.endswith("; restore the store from a backup, or start the run again\n")
+    assert says(err, "sqlite:runs.db: ", "'samples/claims[docs]'", "cannot be resumed", "backup", "start")
     assert asked("sqlite:runs.db", "SELECT worker, status FROM statek_runs") == [("", "running")]
 
 
@@ -215,7 +215,7 @@ def test_a_value_of_another_type_is_damage(
     # SQLite keeps any value in any column.
     asked("sqlite:runs.db", f"UPDATE statek_runs SET {column} = 'words'")
     code, out, err = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
-    assert (code, "a column has a value of the wrong type" in out + err) == (2, True)
+    assert (code, says(out + err, "column", "wrong type")) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])
@@ -227,10 +227,8 @@ def test_somebody_elses_database_is_refused_and_stays_as_it_is(
         database.execute(f"CREATE TABLE {table} (format TEXT, version INTEGER)")
     before = (here / "other.db").read_bytes()
     code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
-    assert (code, err) == (
-        2,
-        "sqlite:other.db: not a store: table statek_store is empty; use another store\n",
-    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert says(err, "sqlite:other.db: ", "not a store", "table statek_store", "empty")
     assert (here / "other.db").read_bytes() == before
 
 

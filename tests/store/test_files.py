@@ -12,6 +12,7 @@ from statek_sim.errors import BadStore, Damaged, Held
 from statek_sim.store.disk import RealDisk
 from statek_sim.store.files import FileStore
 from statek_sim.store.protocol import Changes
+from tests.says import line_with
 from tests.store.conftest import Seconds
 from tests.store.test_sessions import entry, receipt
 
@@ -54,7 +55,7 @@ def test_events_that_are_not_what_was_saved_are_damage(tmp_path: Path, content: 
     store = FileStore(RealDisk(tmp_path), clock=float)
     store.commit(store.claim("one", worker="w", about={}), Changes(events=["x", "y"]))
     (tmp_path / "one" / "events.jsonl").write_bytes(content)
-    with pytest.raises(Damaged, match=r"^files: run 'one': events\.jsonl does not match what was saved"):
+    with pytest.raises(Damaged, match=line_with("files: ", "'one'", "events.jsonl", "not match")):
         store.load("one")
 
 
@@ -65,10 +66,10 @@ def test_a_row_that_is_gone_and_a_run_json_that_is_gone_are_damage(tmp_path: Pat
     assert dict(store.load("one").rows) == {"root": "2"}
     row, run = tmp_path / "one" / "root~", tmp_path / "one" / "run.json"
     row.rename(tmp_path / "one" / "elsewhere")
-    with pytest.raises(Damaged, match=r"^files: run 'one': root~ is gone; restore the store from a backup"):
+    with pytest.raises(Damaged, match=line_with("files: ", "'one'", "root~", "gone", "backup")):
         store.load("one")
     run.unlink()
-    with pytest.raises(Damaged, match=r"^files: run 'one': run\.json was removed; restore the store"):
+    with pytest.raises(Damaged, match=line_with("files: ", "'one'", "run.json", "removed")):
         store.claim("one", worker="w", about={})
     assert [(listed.run, listed.status) for listed in store.runs()] == [("one", "damaged")]
 
@@ -78,9 +79,7 @@ def test_a_run_of_a_newer_package_is_refused(tmp_path: Path) -> None:
     store.claim("one", worker="w", about={})
     path = tmp_path / "one" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
-    with pytest.raises(
-        BadStore, match=r"run\.json has version 2, but this package reads up to 1; update the package"
-    ):
+    with pytest.raises(BadStore, match=line_with("run.json", "version 2", "up to 1")):
         store.load("one")
 
 
@@ -88,9 +87,7 @@ def test_a_process_that_is_frozen_in_a_write_does_not_hold_others_up_for_ever(tm
     with RealDisk(tmp_path).locked("lock"):
         waits = RealDisk(tmp_path, wait=0.05).locked("lock")
         with (
-            pytest.raises(
-                Held, match=r"lock: another process has held this lock for 0\.05 s; it is stuck in"
-            ),
+            pytest.raises(Held, match=line_with("lock: ", "another process", "0.05 s")),
             waits,
         ):
             pass
@@ -123,7 +120,7 @@ def test_what_is_damaged_or_somebody_elses_in_a_folder_keeps_nobody_from_other_s
     assert lease.run == "b"
     assert store.claim_next(worker="v") is None
     assert (store.sessions(), store.sessions("running")) == (["a", "b"], ["b"])
-    with pytest.raises(Damaged, match=r"^files: run 'a': run\.json does not match what was saved"):
+    with pytest.raises(Damaged, match=line_with("files: ", "'a'", "run.json", "not match")):
         store.latest("a")
 
 
@@ -133,7 +130,5 @@ def test_a_number_that_no_json_holds_is_damage(tmp_path: Path, number: str) -> N
     store.save(store.claim("s", worker="w", plan="p"), entry())
     (file,) = (tmp_path / "s" / "checkpoints").glob("*.json")
     file.write_text(file.read_text().replace('"at":1.5', f'"at":{number}'))
-    with pytest.raises(
-        Damaged, match=r"^files: run 's': checkpoints/cp-0001\.json does not match what was saved"
-    ):
+    with pytest.raises(Damaged, match=line_with("files: ", "'s'", "checkpoints/cp-0001.json", "not match")):
         store.latest("s")

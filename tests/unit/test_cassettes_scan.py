@@ -21,6 +21,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan
 from statek_sim.cassettes.secret_detection import in_body, replaced
 from statek_sim.cli import main
+from tests.says import line_with, says
 
 OF_GROQ = "gsk_" + "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2
 
@@ -96,9 +97,8 @@ def test_a_body_in_zstd_is_opened_or_told(
     found = scan(written(tmp_path, ZSTD, "zstd"))
     there = installed == "own" or (installed != "none" and any(map(is_there, packages)))
     assert [leak.kind for leak in found.leaks] == (["a Groq API key"] if there else [])
-    assert [str(skipped).removeprefix(f"{tmp_path}/it.yaml") for skipped in found.unopened] == (
-        [] if there else [":2: skipped: content encoding 'zstd' requires a package that is not installed"]
-    )
+    facts = (f"{tmp_path}/it.yaml:2", "skipped", "'zstd'", "package", "not installed")
+    assert [says(str(skipped), *facts) for skipped in found.unopened] == ([] if there else [True])
 
 
 def is_there(name: str) -> bool:
@@ -176,11 +176,10 @@ def test_pipes_and_devices_are_skipped_with_a_line(
     with pytest.raises(SystemExit) as ended:
         main(["cassette", "scan", str(tmp_path)])
     assert ended.value.code == 0
-    assert capsys.readouterr().err.split("\n")[:3] == [
-        f"{tmp_path}/loop.yaml: skipped: a symbolic link that leads to itself",
-        f"{tmp_path}/pipe.yaml: skipped: a pipe",
-        "1 file scanned, 0 credentials found",
-    ]
+    loop, pipe, total = capsys.readouterr().err.split("\n")[:3]
+    assert says(loop, f"{tmp_path}/loop.yaml: ", "skipped", "symbolic link", "itself")
+    assert says(pipe, f"{tmp_path}/pipe.yaml: ", "skipped", "pipe")
+    assert says(total, "1 file", "0 credentials")
     assert files_under([tmp_path])[0] == [tmp_path / "it.yaml"]
 
 
@@ -193,7 +192,7 @@ def test_a_pipe_or_device_that_is_named_itself_is_an_error(
         with pytest.raises(SystemExit) as ended:
             main(["cassette", "scan", str(path)])
         assert ended.value.code == 2
-        assert capsys.readouterr().err == f"{path}: expected a file or folder, found {kind}\n"
+        assert says(capsys.readouterr().err, f"{path}: ", "file or folder", f"found {kind}")
 
 
 def test_what_only_looks_odd_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,10 +208,10 @@ def test_what_only_looks_odd_is_a_warning(tmp_path: Path, capsys: pytest.Capture
         main(["cassette", "scan", str(path)])
     assert ended.value.code == 0
     told = capsys.readouterr()
-    assert told.out == (
-        f"{path}:1: warning: looks like a secret: 4f9Q…\n{path}:5: warning: looks like a secret: b64/…\n"
-    )
-    assert told.err == "1 file scanned, 0 credentials found, 2 warnings\n"
+    first, second = told.out.splitlines()
+    assert says(first, f"{path}:1", "warning", "secret", "4f9Q…")
+    assert says(second, f"{path}:5", "warning", "secret", "b64/…")
+    assert says(told.err, "1 file", "0 credentials", "2 warnings")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(scanning, "LARGEST", 10)
     path = tmp_path / "it.yaml"
     path.write_text("a: 12345678901\n")
-    with pytest.raises(Skipped, match=r"^15 bytes, more than the limit of 10$"):
+    with pytest.raises(Skipped, match=line_with("15 bytes", "limit of 10")):
         scan(path)
 
 
@@ -293,9 +292,7 @@ def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_tex
         f"interactions:\n- response: {{body: !!binary {body}}}\n- response: {{body: !!binary abc}}\nnote: {key}\n"
     )
     found = scan(path)
-    assert str(found.unopened[0]).startswith(
-        f"{path}:3: skipped: cannot read its encoded values: not valid YAML: "
-    )
+    assert says(str(found.unopened[0]), f"{path}:3", "skipped", "encoded values", "YAML")
     assert [leak.line for leak in found.leaks] == [4]
 
 

@@ -17,6 +17,7 @@ from statek_sim.usage.pricing import (
     provider_cost,
     statek_cost,
 )
+from tests.says import says
 
 HEAD = "PROVIDER,MODEL,MODEL_FAMILY,INPUT_PRICE_PER_M,INPUT_PRICE_PER_CACHED_M,OUTPUT_PRICE_PER_M\n"
 
@@ -47,12 +48,11 @@ def test_rows_that_statek_skips_are_told_with_their_place(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("just\nsome words\n")
     prices = load_prices(tmp_path)
     assert [price.model for price in prices.prices] == ["c"]
-    assert prices.problems == (
-        f"{tmp_path}/notes.txt:2: skipped, no column PROVIDER, MODEL, MODEL_FAMILY, INPUT_PRICE_PER_M, "
-        "INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M",
-        f"{tmp_path}/prices.csv:2: skipped, no price for input or output",
-        f"{tmp_path}/prices.csv:3: skipped, a price is not a number",
-    )
+    columns, missing, wrong = prices.problems
+    names = "PROVIDER, MODEL, MODEL_FAMILY, INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M"
+    assert says(columns, f"{tmp_path}/notes.txt:2", "skipped", "no column", names)
+    assert says(missing, f"{tmp_path}/prices.csv:2", "skipped", "no price", "input", "output")
+    assert says(wrong, f"{tmp_path}/prices.csv:3", "skipped", "price", "not a number")
 
 
 def test_a_row_with_too_few_cells_is_bad_input_because_statek_cannot_start(tmp_path: Path) -> None:
@@ -111,23 +111,20 @@ def test_a_provider_that_counts_cached_tokens_apart_gets_a_negative_cost_from_st
     tokens = Tokens(prompt=3, cached=1000, completion=4)
     assert statek_cost(price, tokens) == Decimal("-0.002631")
     assert provider_cost(price, tokens, "CLAUDEAI") == Decimal("0.000369")
-    assert list(cost_problems(price, tokens, "CLAUDEAI")) == [
-        "negative cost -0.002631",
-        "CLAUDEAI excludes the 1,000 cached tokens from its 3 prompt tokens; STATEK subtracts them again",
-    ]
+    negative, subtracted = cost_problems(price, tokens, "CLAUDEAI")
+    assert says(negative, "negative cost", "-0.002631")
+    assert says(subtracted, "CLAUDEAI", "1,000 cached", "3 prompt tokens", "STATEK subtracts")
 
 
 def test_more_cached_than_prompt_tokens_are_impossible_elsewhere(tmp_path: Path) -> None:
     (price,) = _prices(tmp_path, "OPENAI,m,,3,4,15").prices
-    assert list(cost_problems(price, Tokens(prompt=3, cached=5, completion=4), "OPENAI")) == [
-        "5 cached tokens exceed the 3 prompt tokens",
-        f"cached tokens cost more than other tokens ({tmp_path}/prices.csv:2)",
-    ]
+    many, dear = cost_problems(price, Tokens(prompt=3, cached=5, completion=4), "OPENAI")
+    assert says(many, "5 cached", "3 prompt tokens")
+    assert says(dear, "cached tokens cost more", f"{tmp_path}/prices.csv:2")
 
 
 @pytest.mark.parametrize("figure", ["-1", "NaN", "Infinity"])
 def test_a_price_that_is_no_amount_is_told(tmp_path: Path, figure: str) -> None:
     (price,) = _prices(tmp_path, f"OPENAI,m,,{figure},,15").prices
-    assert list(cost_problems(price, Tokens(prompt=3, cached=0, completion=4), "OPENAI")) == [
-        f"a price is not a valid amount ({tmp_path}/prices.csv:2)"
-    ]
+    [problem] = cost_problems(price, Tokens(prompt=3, cached=0, completion=4), "OPENAI")
+    assert says(problem, "price", "not a valid amount", f"{tmp_path}/prices.csv:2")
