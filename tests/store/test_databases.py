@@ -17,6 +17,7 @@ from statek_sim.store.open import open_store
 from statek_sim.store.postgres import Postgres
 from statek_sim.store.protocol import Changes, Lease
 from statek_sim.store.sql import MIGRATIONS, SqlStore
+from tests.says import line_with
 from tests.store.conftest import MakeStore
 from tests.store.test_sessions import entry, receipt
 
@@ -50,9 +51,7 @@ def test_events_that_are_missing_are_damage(make_store: MakeStore) -> None:
     assert isinstance(store, SqlStore)
     store.commit(store.claim("one", worker="a", about=ABOUT), Changes(events=["x", "y"]))
     store._database.execute("DELETE FROM statek_events WHERE number = 1")
-    with pytest.raises(
-        Damaged, match="2 events were committed, but 1 are stored; restore the store from a backup"
-    ):
+    with pytest.raises(Damaged, match=line_with("2 events", "1 are stored", "backup")):
         store.load("one")
 
 
@@ -61,19 +60,17 @@ def test_tables_from_the_future_and_of_somebody_else_are_refused(make_store: Mak
     store = make_store()
     assert isinstance(store, SqlStore)
     store._database.execute("UPDATE statek_store SET version = 99")
-    with pytest.raises(
-        BadStore, match=rf"tables have version 99, but this package reads up to {len(MIGRATIONS)}"
-    ):
+    with pytest.raises(BadStore, match=line_with("version 99", f"up to {len(MIGRATIONS)}")):
         make_store()
     store._database.execute("UPDATE statek_store SET format = 'other'")
-    with pytest.raises(BadStore, match=r"table statek_store contains .*'other'.*; use another store"):
+    with pytest.raises(BadStore, match=line_with("table statek_store", "'other'")):
         make_store()
 
 
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, " * 100)
-    with pytest.raises(Damaged, match="not a SQLite database, or damaged: file is not a database"):
+    with pytest.raises(Damaged, match=line_with("SQLite", "file is not a database")):
         open_store(f"sqlite:{path}", clock=lambda: 0.0)
     assert path.read_text() == "not a database, " * 100
 
@@ -97,7 +94,7 @@ def test_a_torn_page_is_damage(tmp_path: Path) -> None:
     content[4096 * 5 : 4096 * 20] = b"\xff" * (4096 * 15)
     path.write_bytes(content)
     with (
-        pytest.raises(Damaged, match="not a SQLite database, or damaged"),
+        pytest.raises(Damaged, match=line_with("SQLite", "damaged")),
         closing(open_store(f"sqlite:{path}", clock=lambda: 0.0)) as damaged,
     ):
         damaged.load("one")

@@ -33,6 +33,7 @@ from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.telemetry.files import groups_of, tasks_of_file
 from statek_sim.telemetry.measures import METRICS, MetricName, measure, nearest_rank
 from statek_sim.telemetry.report import Bands, Status, judged, metrics_json, metrics_report
+from tests.says import line_with, says
 from tests.tables import table_test
 
 
@@ -286,13 +287,11 @@ def test_windows_have_every_task_once_and_none_is_less_than_half(count: int, siz
 
 
 def test_limits_the_wrong_way_round_are_bad_input() -> None:
-    with pytest.raises(
-        BadInput, match=r"^errors: the warning limit is beyond the alert limit; expected the warning first"
-    ):
+    with pytest.raises(BadInput, match=line_with("errors: ", "warning", "beyond", "alert")):
         Bands(errors_warn=0.2)
     with pytest.raises(BadInput, match=r"^expected value_per_task above 0 US dollars, got 0$"):
         Bands(value_per_task=Decimal(0))
-    with pytest.raises(BadInput, match=r"^expected a window of at least 1 task, got 0$"):
+    with pytest.raises(BadInput, match=line_with("window", "at least 1 task", "got 0")):
         judged([], size=0)
 
 
@@ -427,28 +426,16 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "message"),
+    ("content", "facts"),
     [
-        ("", "a.jsonl", "a.jsonl: the file is empty; expected a trace, as printed by `statek-sim trace`"),
-        ("{", "a.jsonl", "a.jsonl:1: not a trace line: "),
-        ("[]", "a.jsonl", "a.jsonl:1: expected a JSON object as a trace line, got list"),
-        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: expected a trace header"),
-        (
-            '{"trace": 1}\n{"event": "Nothing"}',
-            "a.jsonl",
-            "a.jsonl:2: not a trace event: 'Nothing'",
-        ),
-        (
-            '{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}',
-            "a.jsonl",
-            "a.jsonl:2: not a trace event: StepStarted.__init__() got an unexpected keyword argument 'jobs'",
-        ),
-        (
-            '{"trace": 1}\n{"event": ["StepStarted"]}',
-            "a.jsonl",
-            "a.jsonl:2: not a trace event: ",
-        ),
-        ('{"trace": 1}', "a.jsonl", "no task in these files"),
+        ("", "a.jsonl: empty trace `statek-sim trace`"),
+        ("{", "a.jsonl:1: trace line"),
+        ("[]", "a.jsonl:1: JSON object got list"),
+        ('{"event": "JobStopped"}', "a.jsonl:1: trace header"),
+        ('{"trace": 1}\n{"event": "Nothing"}', "a.jsonl:2: event 'Nothing'"),
+        ('{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}', "a.jsonl:2: StepStarted 'jobs'"),
+        ('{"trace": 1}\n{"event": ["StepStarted"]}', "a.jsonl:2: trace event"),
+        ('{"trace": 1}', "no task files"),
     ],
 )
 def test_what_is_no_trace_is_told_with_its_place(
@@ -456,34 +443,31 @@ def test_what_is_no_trace_is_told_with_its_place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     content: str,
-    name: str,
-    message: str,
+    facts: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text(content)
-    code, _, err = command(capsys, "metrics", name)
+    (tmp_path / "a.jsonl").write_text(content)
+    code, _, err = command(capsys, "metrics", "a.jsonl")
     assert code == 2
-    assert err.startswith(message)
+    assert says(err, *facts.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "facts"),
     [
-        (["--window", "0"], "--window 0: expected 1 or more"),
-        (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
-        (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
-        (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
-        (
-            ["run.json"],
-            "run.json: expected scenarios or a trace (.jsonl); a report contains no events to measure",
-        ),
+        (["--window", "0"], "--window 0: 1 more"),
+        (["--worth", "much"], "--worth 'much': dollars above 0"),
+        (["--worth", "nan"], "--worth 'nan': dollars above 0"),
+        (["nowhere.jsonl"], "nowhere.jsonl: file folder"),
+        (["run.json"], "run.json: scenarios trace .jsonl report"),
     ],
 )
 def test_what_cannot_be_meant_is_bad_input(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], facts: str
 ) -> None:
     code, _, err = command(capsys, "metrics", *arguments)
-    assert (code, err.strip()) == (2, message)
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert says(err, *facts.split())
 
 
 def test_a_metric_that_a_scenario_did_not_expect_is_told(

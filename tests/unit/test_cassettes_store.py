@@ -12,6 +12,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.session import CassetteSession, RecordMode, aside
 from statek_sim.cassettes.store import write
 from statek_sim.errors import BadInput
+from tests.says import line_with
 
 ONE = Exchange(
     request=Request(method="GET", uri="https://h.test/1"), response=Response(status=200, body=b"a")
@@ -60,9 +61,7 @@ def test_a_read_only_cassette_is_not_replaced_and_that_is_told_before_anything_i
     path = tmp_path / "it.yaml"
     write(path, [ONE])
     path.chmod(0o444)
-    with pytest.raises(
-        BadInput, match=r"it\.yaml: the file is read-only, so nothing can be recorded; run chmod u\+w"
-    ):
+    with pytest.raises(BadInput, match=line_with("it.yaml: ", "read-only", "chmod u+w")):
         CassetteSession(path, mode)
     assert len(CassetteSession(path, RecordMode.ONCE)) == 1
 
@@ -72,7 +71,7 @@ def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_asked(
     tmp_path: Path, mode: RecordMode
 ) -> None:
     (tmp_path / "cassettes").write_text("")
-    with pytest.raises(BadInput, match=r"cassettes: expected a folder for cassettes, found a file$"):
+    with pytest.raises(BadInput, match=line_with("cassettes: ", "expected a folder", "found a file")):
         CassetteSession(tmp_path / "cassettes" / "test_a" / "it.yaml", mode)
 
 
@@ -81,7 +80,7 @@ def test_names_are_measured_in_bytes(tmp_path: Path, mode: RecordMode) -> None:
     longest = tmp_path / f"{'ż' * 125}.yaml"
     record(longest, mode)
     assert len(CassetteSession(longest, RecordMode.NONE)) == 1
-    with pytest.raises(BadInput, match=r"the name is longer than 255 bytes; use a shorter one$"):
+    with pytest.raises(BadInput, match=line_with("name", "255 bytes")):
         CassetteSession(tmp_path / f"{'ż' * 126}.yaml", mode)
 
 
@@ -97,7 +96,7 @@ def test_of_two_sessions_that_record_the_same_file_at_once_the_second_is_told(tm
     first.record(ONE.request, ONE.response)
     first.close()
     second.record(TWO.request, TWO.response)
-    with pytest.raises(BadInput, match=r"it\.yaml: changed by another process after it was opened"):
+    with pytest.raises(BadInput, match=line_with("it.yaml: ", "changed", "another process")):
         second.close()
     assert [one.request.uri for one in CassetteSession(path, RecordMode.NONE).recordings()] == [
         "https://h.test/1"
@@ -124,7 +123,7 @@ def test_what_cannot_be_read_is_not_recorded_unless_its_kind_is_allowed(
     session.record(ONE.request, ONE.response)
     session.record(TWO.request, answer)
     with pytest.raises(
-        BadInput, match=rf"it\.yaml: not recorded: GET https://h\.test/2: .*\({kind}\) is not text"
+        BadInput, match=line_with("it.yaml: ", "not recorded", "GET https://h.test/2", f"({kind})")
     ):
         session.close()
     assert len(CassetteSession(path, RecordMode.NONE)) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from statek_sim.errors import BadSetting
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.harness.preset import BUILT_IN, MAX_BYTES, PRESETS_DIR, load_preset
 from statek_sim.harness.settings import StatekSettings
+from tests.says import line_with, says
 from tests.tables import table_test
 
 
@@ -74,40 +74,31 @@ def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:
 
 
 @table_test(
-    ("line", "expected"),
+    ("line", "facts"),
     [
-        (
-            "STATEK_MAX_TOKENS=1",
-            "STATEK_MAX_TOKENS: not a STATEK variable. Did you mean 'STATEK_MAX_TOKEN_USAGE'?",
-        ),
-        (
-            "MAX_TURNS=1",
-            "MAX_TURNS: STATEK reads unprefixed names only from its own .env file; write 'STATEK_MAX_TURNS'",
-        ),
-        (
-            "FOO=1",
-            "FOO: STATEK reads unprefixed names only from its own .env file; expected a name with 'STATEK_'",
-        ),
-        ("hello world", "'hello world': expected KEY=VALUE"),
-        ("STATEK_MAX_TURNS", "'STATEK_MAX_TURNS': expected KEY=VALUE"),
-        ("=5", "'=5': expected KEY=VALUE"),
-        ("STATEK_LOG_LEVEL='INFO", '"STATEK_LOG_LEVEL=\'INFO": expected KEY=VALUE'),
-        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: empty value; omit the line to keep STATEK's default"),
-        ("STATEK_MAX_TURNS=-1", "STATEK_MAX_TURNS='-1': expected a whole number from 0 to 2**63 - 1"),
+        ("STATEK_MAX_TOKENS=1", "STATEK_MAX_TOKENS: not variable 'STATEK_MAX_TOKEN_USAGE'?"),
+        ("MAX_TURNS=1", "MAX_TURNS: .env 'STATEK_MAX_TURNS'"),
+        ("FOO=1", "FOO: .env 'STATEK_'"),
+        ("hello world", "'hello world': KEY=VALUE"),
+        ("STATEK_MAX_TURNS", "'STATEK_MAX_TURNS': KEY=VALUE"),
+        ("=5", "'=5': KEY=VALUE"),
+        ("STATEK_LOG_LEVEL='INFO", '"STATEK_LOG_LEVEL=\'INFO": KEY=VALUE'),
+        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: empty default"),
+        ("STATEK_MAX_TURNS=-1", "STATEK_MAX_TURNS='-1': whole 0 2**63"),
         (
             "STATEK_LIMIT_EXTENSION_PER_COMPLETION=nan",
-            "STATEK_LIMIT_EXTENSION_PER_COMPLETION='nan': expected a number from 0 to 1000000",
+            "STATEK_LIMIT_EXTENSION_PER_COMPLETION='nan': 0 1000000",
         ),
     ],
 )
-def test_a_wrong_line_is_named_by_path_and_line(tmp_path: Path, line: str, expected: str) -> None:
+def test_a_wrong_line_is_named_by_path_and_line(tmp_path: Path, line: str, facts: str) -> None:
     path = written(tmp_path, f"# comment\n\nSTATEK_DEFAULT_ACL=DENY\n\n\n{line}\nSTATEK_RPC_PORT=80\n")
-    assert problem(path) == f"own.env:6: {expected}"
+    assert says(problem(path), "own.env:6", *facts.split())
 
 
 def test_a_variable_set_twice_names_both_lines(tmp_path: Path) -> None:
     path = written(tmp_path, "STATEK_MAX_TURNS=8\n\nSTATEK_MAX_TURNS=9\n")
-    assert problem(path) == "own.env:3: STATEK_MAX_TURNS: already set on line 1"
+    assert says(problem(path), "own.env:3", "STATEK_MAX_TURNS", "line 1")
 
 
 def test_every_wrong_line_is_reported(tmp_path: Path) -> None:
@@ -127,28 +118,25 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
 
 def test_blanks_that_the_parser_would_take_minutes_for_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, f"STATEK_MAX_TURNS=8\nSTATEK_MAX_EXCEPTIONS=1{' ' * 100_000}x\n")
-    assert problem(path) == "own.env:2: more than 1000 consecutive blanks; remove them"
+    assert says(problem(path), "own.env:2", "1000 consecutive blanks")
 
 
 def test_a_missing_preset_says_where_it_was_looked_for() -> None:
-    expected = (
-        "preset 'interactve': no such file or built-in preset; built-in presets: default, local, interactive, batch. "
-        "Did you mean 'interactive'?"
-    )
-    with pytest.raises(BadSetting, match=f"^{re.escape(expected)}$"):
+    names = "default, local, interactive, batch"
+    with pytest.raises(
+        BadSetting, match=line_with("'interactve'", "file", "built-in", names, "'interactive'?")
+    ):
         load_preset("interactve")
 
 
 @table_test("name", ["", "nowhere/at/all.env", "a\0b", "x" * 5000])
 def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
-    with pytest.raises(
-        BadSetting, match=r"^preset '.*': no such file or built-in preset; built-in presets: "
-    ):
+    with pytest.raises(BadSetting, match=line_with("preset '", "no such file", "built-in presets: ")):
         load_preset(name)
 
 
 def test_a_folder_is_no_preset(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match=r"not a regular file; expected a file with KEY=VALUE lines$"):
+    with pytest.raises(BadSetting, match=line_with("not a regular file", "KEY=VALUE")):
         load_preset(tmp_path)
 
 

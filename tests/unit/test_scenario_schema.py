@@ -13,6 +13,7 @@ from statek_sim.scenario.part import JobReference, WorldReference, as_reference
 from statek_sim.scenario.reply import Reply, TextMatch, UsageReport, When
 from statek_sim.scenario.schema import Limits, QueueItem, Scenario
 from statek_sim.values import JSON
+from tests.says import line_with
 from tests.tables import table_test
 
 EVERYTHING = Path(__file__).parent / "samples" / "good" / "everything.yaml"
@@ -47,9 +48,7 @@ def test_a_time_may_be_a_duration(text: str, seconds: float) -> None:
 
 @table_test("wrong", ["", "90", "2x", "30m2h", "-1s", "1.5h", "2h 30m"])
 def test_another_text_is_no_time(wrong: str) -> None:
-    with pytest.raises(
-        ValidationError, match=r"expected a number of seconds or a duration such as '2h30m', got"
-    ):
+    with pytest.raises(ValidationError, match=line_with("seconds", "duration", "'2h30m'", f"got {wrong!r}")):
         Reply.model_validate({"text": "", "latency": wrong})
 
 
@@ -68,21 +67,21 @@ def test_a_condition_may_name_a_moment(text: str, seconds: float) -> None:
 
 
 @table_test(
-    ("wrong", "message"),
+    ("wrong", "facts"),
     [
-        ("today 08:59", "'today 08:59' is before the start of the run, 2026-01-01 09:00 UTC"),
-        ("2026-02-30 09:00", "'2026-02-30 09:00': day"),
-        ("today 25:00", "'today 25:00': hour must be in 0..23"),
-        ("yesterday 09:00", "expected a number of seconds or a duration"),
+        ("today 08:59", ["before", "start", "2026-01-01 09:00 UTC"]),
+        ("2026-02-30 09:00", ["day"]),
+        ("today 25:00", ["hour", "0..23"]),
+        ("yesterday 09:00", ["seconds", "duration"]),
     ],
 )
-def test_another_moment_is_refused(wrong: str, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
+def test_another_moment_is_refused(wrong: str, facts: list[str]) -> None:
+    with pytest.raises(ValidationError, match=line_with(repr(wrong), *facts)):
         When.model_validate({"at": wrong})
 
 
 def test_a_length_of_time_is_no_moment() -> None:
-    with pytest.raises(ValidationError, match="expected a number of seconds or a duration"):
+    with pytest.raises(ValidationError, match=line_with("seconds", "duration")):
         Reply.model_validate({"text": "", "latency": "tomorrow 09:00"})
 
 
@@ -129,7 +128,7 @@ def test_a_reply_tells_absent_null_measured_and_given_usage_apart(scenario: Scen
 @table_test(
     ("reply", "message"),
     [
-        ({}, "expected exactly one of code, text, tools"),
+        ({}, "one of code, text, tools"),
         ({"code": "a", "text": "b", "tools": [{"name": "c"}]}, "exclude each other"),
         ({"timeout": False}, "Input should be True"),
         ({"http": 200}, "greater than or equal to 400"),
@@ -164,12 +163,12 @@ def test_events_say_what_happens_to_whom(scenario: Scenario) -> None:
 @table_test(
     ("event", "message"),
     [
-        ({"crash": "worker"}, "expected exactly one of at, after"),
-        ({"at": 1, "after": {"tool": "a"}, "crash": "worker"}, "expected exactly one of at, after"),
+        ({"crash": "worker"}, "one of at, after"),
+        ({"at": 1, "after": {"tool": "a"}, "crash": "worker"}, "one of at, after"),
         ({"at": 1}, "got none"),
         (
             {"at": 1, "resolve": "a", "message": "b"},
-            "message is allowed with push or notify or answer or refuse, not with resolve, which has value",
+            line_with("message", "push or notify or answer or refuse", "not with resolve", "value"),
         ),
         ({"at": 1, "fail": "a"}, "fail requires error"),
         ({"at": 1, "complete": "a", "result": 1, "error": "b"}, "result or error, not both"),
@@ -187,7 +186,7 @@ def test_a_text_is_a_ready_item_of_that_id() -> None:
 
 
 def test_a_condition_on_a_text_needs_something_to_compare() -> None:
-    with pytest.raises(ValidationError, match="expected at least one of contains, equals, matches"):
+    with pytest.raises(ValidationError, match="contains, equals, matches"):
         TextMatch.model_validate({})
 
 
