@@ -43,6 +43,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import WireReply
 from statek_sim.virtual_loop import VirtualLoop, run_in
+from tests.says import line_with
 from tests.tables import table_test
 
 Tool = Callable[..., Any]
@@ -290,7 +291,7 @@ def test_a_model_whose_client_was_cancelled_is_named_and_not_taken_for_the_runs_
         raise asyncio.CancelledError
 
     with pytest.raises(
-        ProviderBug, match=r"^the model raised CancelledError; a failing provider must raise "
+        ProviderBug, match=line_with("the model raised CancelledError", "provider must raise")
     ):
         virtually(worked([], model=cancels))
 
@@ -320,7 +321,7 @@ def test_a_model_that_is_wrong_is_named_as_such() -> None:
     )
     with pytest.raises(ProviderBug, match=f"^{said}$"):
         virtually(worked([], model=raises))
-    with pytest.raises(ProviderBug, match=r"^the model returned 'hello', expected a RawReply$"):
+    with pytest.raises(ProviderBug, match=line_with("returned 'hello'", "expected", "RawReply")):
         virtually(worked([], model=returns))
 
 
@@ -429,7 +430,7 @@ def test_a_tools_code_is_looked_at_once_and_kept_by_nobody_else() -> None:
 
 
 def test_a_tool_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(BadTool, match=r"^tool 'brew': expected a function, got 7$"):
+    with pytest.raises(BadTool, match=line_with("tool 'brew'", "function", "got 7")):
         offering(7)  # type: ignore[arg-type]
 
 
@@ -638,13 +639,9 @@ def test_a_models_own_timeout_error_is_no_slow_provider_on_both_drivers() -> Non
     async def slow(request: ChatRequest) -> RawReply:
         raise TimeoutError("the pool is empty")
 
-    with pytest.raises(
-        ProviderBug, match=r"^the model raised TimeoutError: the pool is empty; a failing provider must"
-    ):
+    with pytest.raises(ProviderBug, match=line_with("the model raised TimeoutError", "the pool is empty")):
         virtually(worked([], model=slow))
-    with pytest.raises(
-        ProviderBug, match=r"^Slow raised TimeoutError: the pool is empty; a failing provider must"
-    ):
+    with pytest.raises(ProviderBug, match=line_with("Slow raised TimeoutError", "the pool is empty")):
         AgentHarness(Slow()).run("Work.")
 
 

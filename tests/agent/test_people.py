@@ -103,9 +103,7 @@ def test_a_deadline_that_was_not_needed_takes_no_time() -> None:
 
 @pytest.mark.parametrize("person", [None, lambda question: None], ids=["nobody", "never"])
 def test_a_question_that_nobody_answers_fails_loudly(person: Person | None) -> None:
-    with pytest.raises(
-        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected a person to"
-    ):
+    with pytest.raises(Unanswered, match=line_with("run 'main'", "waits", "'Which city?'")):
         simulated(ASKS, person)
 
 
@@ -176,7 +174,7 @@ def test_what_says_nothing_is_no_answer() -> None:
     forgotten: Any = owner(Question(token="t", job="main", tool="look", text="Look?"))
     try:
         with pytest.raises(
-            PartBroke, match=r"^'Look\?': the person returned coroutine, expected a string or a PersonSaid$"
+            PartBroke, match=line_with("'Look?'", "returned coroutine", "string", "PersonSaid")
         ):
             simulated(BOOKS, lambda question: forgotten, parts=LOOKING)
     finally:
@@ -339,9 +337,7 @@ def test_a_person_that_gives_none_has_not_answered() -> None:
     async def owner(question: Question) -> Any:
         return None
 
-    with pytest.raises(
-        PartBroke, match=r"^'Which city\?': the person returned None, expected a string or a PersonSaid$"
-    ):
+    with pytest.raises(PartBroke, match=line_with("'Which city?'", "returned None", "string", "PersonSaid")):
         virtually(driven(ASKS, owner))
 
 
@@ -450,7 +446,7 @@ def test_cancelling_a_run_that_waits_for_a_person_leaves_nothing_behind() -> Non
 
 
 def test_a_driver_without_a_person_says_so() -> None:
-    with pytest.raises(Unanswered, match=r"^'Which city\?': the driver has no person to ask; pass one$"):
+    with pytest.raises(Unanswered, match=line_with("'Which city?'", "no person")):
         virtually(driven(ASKS, None))
 
 

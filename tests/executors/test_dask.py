@@ -18,6 +18,7 @@ from statek_sim.executors.dask_cluster import DaskExecutor
 from statek_sim.executors.pool import Killed
 from tests.executors.cluster import Cluster
 from tests.explore import samples
+from tests.says import line_with
 
 pytestmark = [
     pytest.mark.slow,
@@ -102,9 +103,7 @@ def test_work_is_submitted_raises_and_is_refused(cluster: Cluster, monkeypatch: 
         with pytest.raises(ValueError, match=r"^five is not for us$"):
             second.result()
         assert first.result() == 1
-        with pytest.raises(
-            BadInput, match=r"the function or its arguments cannot be sent to other processes"
-        ):
+        with pytest.raises(BadInput, match=line_with("function", "arguments", "cannot be sent")):
             list(executor.map(lambda number: number, [(1,)]))
         monkeypatch.setattr(dask_cluster, "code_here", lambda: "Python 2.7, statek_sim 0")
         with pytest.raises(
@@ -139,9 +138,7 @@ def test_a_scheduler_that_goes_away_is_one_line(cluster: Cluster, work: Path) ->
 
 def test_nobody_at_the_address_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "CONNECT", 0.3)
-    with pytest.raises(
-        BadInput, match=r"^--executor dask:127.0.0.1:1: no answer from a scheduler within 0.3 s$"
-    ):
+    with pytest.raises(BadInput, match=line_with("--executor dask:127.0.0.1:1", "no answer", "0.3 s")):
         DaskExecutor("127.0.0.1:1")
 
 
@@ -149,7 +146,7 @@ def test_a_cluster_without_workers_is_bad_input(work: Path, monkeypatch: pytest.
     monkeypatch.setattr(dask_cluster, "WORKERS", 0.3)
     with (
         Cluster(work) as cluster,
-        pytest.raises(BadInput, match=r"the scheduler has had no worker for 0.3 s$"),
+        pytest.raises(BadInput, match=line_with("no worker", "0.3 s")),
     ):
         DaskExecutor(cluster.address)
 

@@ -16,6 +16,7 @@ from statek_sim.store.open import open_store, without_password
 from statek_sim.store.protocol import Changes, Kind, Lease
 from statek_sim.store.sql import SqlStore
 from statek_sim.store.worker import worker_name
+from tests.says import line_with
 from tests.store.conftest import MakeStore, Seconds
 from tests.store.dying import in_a_process
 from tests.tables import table_test
@@ -46,7 +47,7 @@ def test_a_run_that_somebody_works_on_is_refused_to_others_until_the_lease_runs_
     first, second = make_store(), make_store()
     first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes())
     seconds.now += 50
-    with pytest.raises(Held, match=r"run 'one': held by worker 'a', whose lease lasts another 10 s"):
+    with pytest.raises(Held, match=line_with("run 'one'", "worker 'a'", "lease", "10 s")):
         second.claim("one", worker="b", kind=kind)
     assert second.claim_next(worker="b", kind=kind) is None
     seconds.now += 11
@@ -108,9 +109,7 @@ def test_workers_that_ask_at_once_get_different_runs(make_store: MakeStore, kind
     "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "lines", "long", "encoded"]
 )
 def test_what_cannot_name_a_run_is_refused(make_store: MakeStore, name: str) -> None:
-    with pytest.raises(
-        BadStore, match="a run's name must contain only printable characters, and at most 200 of them"
-    ):
+    with pytest.raises(BadStore, match=line_with("name", "printable", "at most 200")):
         make_store().claim(name, worker="a", about=ABOUT)
 
 
@@ -191,9 +190,7 @@ def test_runs_of_one_kind_are_not_seen_among_those_of_the_other(make_store: Make
     store.release(store.claim("jobs", worker="a", about=ABOUT))
     assert [listed.run for listed in store.runs()] == ["jobs"]
     assert [listed.run for listed in store.runs("session")] == ["session"]
-    with pytest.raises(
-        BadStore, match=r"run 'session' has kind 'session', expected 'jobs'; use another name$"
-    ):
+    with pytest.raises(BadStore, match=line_with("run 'session'", "kind 'session'", "expected 'jobs'")):
         store.claim("session", worker="a", about=ABOUT)
     claims = [store.claim_next(worker="b"), store.claim_next(worker="b", kind="session")]
     assert [claim and claim.run for claim in claims] == ["jobs", "session"]

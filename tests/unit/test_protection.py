@@ -27,6 +27,7 @@ from statek_sim.agent.protection import (
 )
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
+from tests.says import line_with
 from tests.tables import table_test
 
 # -- steps -------------------------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ def test_step_101_of_100_is_refused_in_the_documents_words() -> None:
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_limit_below_one_is_bad_input(most: int) -> None:
-    with pytest.raises(BadInput, match=rf"^expected a step limit of at least 1, got {most}$"):
+    with pytest.raises(BadInput, match=line_with("step limit", "at least 1", f"got {most}")):
         next_step(StepCount(), most)
 
 
@@ -232,20 +233,16 @@ def test_texts_are_a_loop_when_a_period_of_them_repeats() -> None:
 
 
 def test_settings_that_mean_nothing_are_bad_input() -> None:
-    with pytest.raises(
-        BadInput, match=r"^a loop needs periods of at least 1 turn and at least 2 repeats, got 0 and 3$"
-    ):
+    with pytest.raises(BadInput, match=line_with("at least 1 turn", "at least 2 repeats", "got 0 and 3")):
         LoopSettings(periods=0)
-    with pytest.raises(BadInput, match=r"^a strategy needs at least one response; the last one is repeated$"):
+    with pytest.raises(BadInput, match=line_with("strategy", "at least one response")):
         LoopSettings(strategy=())
-    with pytest.raises(
-        BadInput, match=r"^unknown response 'wait'; expected one of nudge, fewer_tools, escalate, stop$"
-    ):
+    with pytest.raises(BadInput, match=line_with("'wait'", "nudge, fewer_tools, escalate, stop")):
         LoopSettings(strategy=("nudge", "wait"))  # type: ignore[arg-type]
     for alike in (-0.1, 1.1, math.nan):
         with pytest.raises(BadInput, match=r"^expected `alike` from 0 to 1, got "):
             LoopSettings(alike=alike)
-    with pytest.raises(BadInput, match=r"^polling limit for 'status': -1 times, expected 0 or more$"):
+    with pytest.raises(BadInput, match=line_with("polling limit", "'status'", "-1 times", "0 or more")):
         LoopSettings(polling={"status": -1})
 
 
@@ -348,7 +345,7 @@ def test_the_state_of_breakers_is_restored() -> None:
 
 @table_test("settings", [{"failures": 0}, {"cooldown": 0.0}, {"lease": -1.0}, {"cooldown": math.nan}])
 def test_breaker_settings_are_checked(settings: Mapping[str, float]) -> None:
-    with pytest.raises(BadInput, match=r"^a breaker needs at least 1 failure and times above 0, got "):
+    with pytest.raises(BadInput, match=line_with("breaker", "at least 1 failure", "above 0")):
         BreakerSettings(**settings)  # type: ignore[arg-type]
 
 
