@@ -187,21 +187,21 @@ TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
 @table_test(
     ("make", "facts"),
     [
-        (lambda: replace(STRONG, carry=TYPO), "level 'strong' carry 'bset' nothing, reason, best"),
-        (lambda: replace(PERSON, seconds=-1.0), "level 'person' seconds -1 above 0 None"),
-        (lambda: replace(PERSON, seconds=float("nan")), "level 'person' seconds nan above 0"),
-        (lambda: Price(per_million=Decimal(-1)), "price million non-negative Decimal"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), "'fast' attempts 1 1.5"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), "'fast' attempts 1 inf"),
-        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), "'fast' attempts 1 'yes'"),
-        (lambda: replace(PERSON, seconds=YES), "level 'person' seconds 'yes' above 0"),
-        (lambda: Ladder(levels=(FAST,), backoff=YES), "backoff seconds 'yes'"),
-        (lambda: Price(per_million=HALF), "price million non-negative Decimal"),
+        (lambda: replace(STRONG, carry=TYPO), "level 'strong'; carry 'bset'; nothing, reason, best"),
+        (lambda: replace(PERSON, seconds=-1.0), "level; 'person'; seconds; -1; above; 0; None"),
+        (lambda: replace(PERSON, seconds=float("nan")), "level; 'person'; seconds; nan; above; 0"),
+        (lambda: Price(per_million=Decimal(-1)), "price; million; non-negative; Decimal"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), "'fast'; attempts; 1 or more; got 1.5"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), "'fast'; attempts; 1 or more; got inf"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), "'fast'; attempts; 1 or more; got 'yes'"),
+        (lambda: replace(PERSON, seconds=YES), "level; 'person'; seconds; 'yes'; above; 0"),
+        (lambda: Ladder(levels=(FAST,), backoff=YES), "backoff; seconds; 'yes'"),
+        (lambda: Price(per_million=HALF), "price; million; non-negative; Decimal"),
     ],
     ids=["carry", "seconds", "nan", "price", "attempts", "endless", "text", "when", "backoff", "float"],
 )
 def test_what_a_level_cannot_have_is_bad_input(make: Callable[[], object], facts: str) -> None:
-    with pytest.raises(BadInput, match=line_with(*facts.split())):
+    with pytest.raises(BadInput, match=line_with(*facts.split("; "))):
         make()
 
 

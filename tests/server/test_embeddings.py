@@ -96,24 +96,24 @@ def test_tokens_are_the_text_that_they_say() -> None:
 @table_test(
     ("body", "facts"),
     [
-        (asked(""), "text 1 empty"),
-        (asked([]), "input: string list 1 2048 []"),
-        (asked(["a"] * 2049), "input: string list 1 2048"),
-        (asked([["x"]]), "input: strings lists cl100k_base tokens"),
-        (asked([10**9]), "input: strings lists cl100k_base tokens got ["),
-        (asked([-1]), "input: strings lists cl100k_base tokens got ["),
-        (asked("a", dimensions=0), "dimensions: 1 more 0"),
-        (asked("a", dimensions=10**6), "dimensions: most 8192 1000000"),
-        (asked("a", dimensions=2.5), "dimensions: whole 2.5"),
-        (asked("a", encoding_format="hex"), "encoding_format: 'float' 'base64' \"hex\""),
-        (asked("a", nonsense=1), "Unsupported `nonsense`"),
-        ({"input": "a"}, "model: string nothing"),
+        (asked(""), "text; 1; empty"),
+        (asked([]), "input: ; string; list; 1 to 2048; got []"),
+        (asked(["a"] * 2049), "input: ; string; list; 1 to 2048"),
+        (asked([["x"]]), "input:; strings; lists; cl100k_base; tokens"),
+        (asked([10**9]), "input: ; strings; lists; cl100k_base tokens; got ["),
+        (asked([-1]), "input: ; strings; lists; cl100k_base tokens; got ["),
+        (asked("a", dimensions=0), "dimensions: ; 1 or more; got 0"),
+        (asked("a", dimensions=10**6), "dimensions: ; at most 8192; got 1000000"),
+        (asked("a", dimensions=2.5), "dimensions: ; whole number; got 2.5"),
+        (asked("a", encoding_format="hex"), "encoding_format: ; 'float'; 'base64'; got \"hex\""),
+        (asked("a", nonsense=1), "Unsupported; `nonsense`"),
+        ({"input": "a"}, "model: ; expected a string; got nothing"),
     ],
 )
 def test_what_cannot_be_embedded_is_a_bad_request(body: Any, facts: str) -> None:
     status, said = error(ask(FakeLLM(), body, TARGET))
     assert status == 400
-    assert says(said, *facts.split())
+    assert says(said, *facts.split("; "))
 
 
 def test_openai_s_sdk_reads_vectors_and_usage(statek_llm_server: LLMServer, client: OpenAI) -> None:

@@ -115,14 +115,14 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
 @table_test(
     ("rule", "facts"),
     [
-        ({}, "positions, rate, when times rate=1.0"),
-        ({"rate": 1.5}, "rate 0 1, 1.5"),
-        ({"positions": (0,)}, "positions 1 (0,)"),
-        ({"times": 0}, "times 1 0"),
+        ({}, "positions, rate, when or times; rate=1.0"),
+        ({"rate": 1.5}, "rate; from 0 to 1; got 1.5"),
+        ({"positions": (0,)}, "positions; at 1; got (0,)"),
+        ({"times": 0}, "times; 1 or more; got 0"),
     ],
 )
 def test_a_rule_that_says_nothing_or_nonsense_is_refused(rule: dict[str, float], facts: str) -> None:
-    with pytest.raises(BadInput, match=line_with("NullUsage(): ", *facts.split())):
+    with pytest.raises(BadInput, match=line_with("NullUsage(): ", *facts.split("; "))):
         FaultRule(fault=NullUsage(), **rule)  # type: ignore[arg-type]
 
 

@@ -88,18 +88,22 @@ def test_scripts_can_go_by_model(tmp_path: Path) -> None:
 @table_test(
     ("text", "line", "facts"),
     [
-        ("script: 3\n", 1, "script: list mapping 3"),
-        ("faults: []\n", 1, "missing 'script'"),
-        ("", 1, "mapping 'script' empty file"),
-        ("script: []\nfaults:\n  - {reset: 3}\n", 3, "faults[0]: one requests, rate, when, times"),
-        ("script: []\nfaults:\n  - {http: 200, times: 1}\n", 3, "faults[0].http: least 400 200"),
-        ("script: []\nfaults:\n  - {silence: true, http: 500, times: 1}\n", 3, "silence http"),
-        ("script:\n  - {txt: a}\n", 2, "key 'txt' script[0]"),
+        ("script: 3\n", 1, "script: ; list; mapping; got 3"),
+        ("faults: []\n", 1, "missing; 'script'"),
+        ("", 1, "expected a mapping; 'script'; got an empty file"),
+        (
+            "script: []\nfaults:\n  - {reset: 3}\n",
+            3,
+            "faults[0]: ; at least one of requests, rate, when, times",
+        ),
+        ("script: []\nfaults:\n  - {http: 200, times: 1}\n", 3, "faults[0].http: ; at least 400; got 200"),
+        ("script: []\nfaults:\n  - {silence: true, http: 500, times: 1}\n", 3, "silence; http"),
+        ("script:\n  - {txt: a}\n", 2, "key; 'txt'; script[0]"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, facts: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(BadScenario, match=line_with(f"{path}:{line}", *facts.split())):
+    with pytest.raises(BadScenario, match=line_with(f"{path}:{line}", *facts.split("; "))):
         load_playable(path)
 
 

@@ -80,30 +80,35 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
 @table_test(
     ("old", "new", "line", "facts"),
     [
-        ("version = 1", "version = 2", 1, "version 1 2"),
-        ('must = "finish"', 'must = "finsh"', 7, "rule[0].must 'finish' 'stop' 'finsh' 'finish'?"),
-        ('name = "loops stop"', "name = 3", 11, 'rule[1].name text 3 "3" quotes'),
-        ("tags =", "tag =", 6, "key 'tag' rule[0].select 'tags'?"),
-        ("{max_turns = 20}", "{max_turn = 20}", 8, "key 'max_turn' rule[0].headroom_percent 'max_turns'?"),
-        ("{max_turns = 20}", "{max_turns = 100}", 8, "rule[0].headroom_percent.max_turns most 99 100"),
-        ("{max_turns = 20}", '"20"', 8, "rule[0].headroom_percent mapping '20'"),
-        ("within_turns = 3", "within_turns = 0", 14, "rule[1].within_turns least 1 0"),
-        ('"0.05"', "0.05", 16, 'rule[1].within_cost text 0.05 "0.05" quotes'),
-        ('"0.05"', '"5 cents"', 16, "rule[1].within_cost amount string \"0.05\" '5 cents'"),
-        ("select = {}", "", 18, "missing 'select' rule[2]"),
-        ("claims_leak = false", "", 18, "'no claim leaks' requirement must claims_leak"),
-        ('must = "stop"', 'must = "finish"', 14, "'loops stop' within_turns must 'stop'"),
-        ('"loops stop"', '"work finishes"', 11, "'work finishes' duplicate"),
-        ('prices = "prices"', "", 16, "'loops stop' within_cost requires prices"),
-        ("[baseline]", "[base line]", 23, "TOML ']' end table"),
-        ("[baseline]\nworse_by_percent = 10", "rule = [", 24, "TOML value"),
+        ("version = 1", "version = 2", 1, "version; expected 1; got 2"),
+        ('must = "finish"', 'must = "finsh"', 7, "rule[0].must; 'finish'; 'stop'; got 'finsh'; 'finish'?"),
+        ('name = "loops stop"', "name = 3", 11, 'rule[1].name; expected text; got 3; "3"; quotes'),
+        ("tags =", "tag =", 6, "key; 'tag'; rule[0].select; 'tags'?"),
+        ("{max_turns = 20}", "{max_turn = 20}", 8, "key; 'max_turn'; rule[0].headroom_percent; 'max_turns'?"),
+        (
+            "{max_turns = 20}",
+            "{max_turns = 100}",
+            8,
+            "rule[0].headroom_percent.max_turns; at most 99; got 100",
+        ),
+        ("{max_turns = 20}", '"20"', 8, "rule[0].headroom_percent; expected a mapping; got '20'"),
+        ("within_turns = 3", "within_turns = 0", 14, "rule[1].within_turns; at least 1; got 0"),
+        ('"0.05"', "0.05", 16, 'rule[1].within_cost; expected text; got 0.05; "0.05"; quotes'),
+        ('"0.05"', '"5 cents"', 16, "rule[1].within_cost; amount; string; \"0.05\"; got '5 cents'"),
+        ("select = {}", "", 18, "missing; 'select'; rule[2]"),
+        ("claims_leak = false", "", 18, "'no claim leaks'; requirement; must; claims_leak"),
+        ('must = "stop"', 'must = "finish"', 14, "'loops stop'; within_turns requires must; 'stop'"),
+        ('"loops stop"', '"work finishes"', 11, "'work finishes'; duplicate"),
+        ('prices = "prices"', "", 16, "'loops stop'; within_cost requires prices"),
+        ("[baseline]", "[base line]", 23, "TOML; ']'; end; table"),
+        ("[baseline]\nworse_by_percent = 10", "rule = [", 24, "TOML; value"),
     ],
 )
 def test_what_is_wrong_is_told_by_path_and_line(
     tmp_path: Path, old: str, new: str, line: int, facts: str
 ) -> None:
     found = problems(tmp_path, EVERYTHING.replace(old, new, 1))
-    assert says(found[0], f"policy.toml:{line}", *facts.split())
+    assert says(found[0], f"policy.toml:{line}", *facts.split("; "))
 
 
 def test_everything_wrong_is_told_at_once_in_the_order_of_lines(tmp_path: Path) -> None:

@@ -93,27 +93,39 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
 @table_test(
     ("name", "line", "facts"),
     [
-        ("unknown_key", 5, "'bad' key 'max_tuns' limits 'max_turns'?"),
-        ("wrong_type", 7, "'bad' limits.max_turns whole number '5'"),
-        ("flag_for_number", 5, "'bad' limits.max_turns whole number true"),
-        ("negative_limit", 5, "'bad' limits.max_turns number 0 -1"),
-        ("missing_title", 2, "'bad' missing 'title'"),
-        ("unquoted_profile", 5, "'bad' profiles[1] 'docs' '1.2.5' '1.2' '1.4' 'hardened' \"1.2\" quotes"),
-        ("misspelt_value", 5, "'bad' order 'fifo' 'newest' 'shuffled' 'shuffled' 'shufled' 'shuffled'?"),
-        ("two_kinds_of_reply", 8, "'bad' script.worker[1] code http tools code text"),
-        ("event_without_time", 5, "'bad' events[0] one at, after"),
-        ("push_without_message", 5, "'bad' events[0] push requires message"),
-        ("no_scenarios", 2, "scenarios: expected one empty list"),
-        ("scenario_is_text", 1, "scenarios[0] mapping 'smallest'"),
-        ("id_in_defaults", 1, "unknown key 'id' defaults"),
-        ("bad_console", 5, "'bad' expect.jobs.main.console list mapping contains, excludes, lines 'hello'"),
+        ("unknown_key", 5, "'bad'; key; 'max_tuns'; limits; 'max_turns'?"),
+        ("wrong_type", 7, "'bad'; limits.max_turns; whole number; got '5'"),
+        ("flag_for_number", 5, "'bad'; limits.max_turns; whole number; got true"),
+        ("negative_limit", 5, "'bad'; limits.max_turns; at least 0; got -1"),
+        ("missing_title", 2, "'bad'; missing; 'title'"),
+        (
+            "unquoted_profile",
+            5,
+            "'bad'; profiles[1]; 'docs'; '1.2.5'; '1.2'; '1.4'; 'hardened'; \"1.2\"; quotes",
+        ),
+        (
+            "misspelt_value",
+            5,
+            "'bad'; order; expected 'fifo', 'newest' or 'shuffled'; got 'shufled'; 'shuffled'?",
+        ),
+        ("two_kinds_of_reply", 8, "'bad'; script.worker[1]; code; http; tools; code; text"),
+        ("event_without_time", 5, "'bad'; events[0]; one; at,; after"),
+        ("push_without_message", 5, "'bad'; events[0]; push; requires; message"),
+        ("no_scenarios", 2, "scenarios: ; at least one; got an empty list"),
+        ("scenario_is_text", 1, "scenarios[0]; expected a mapping; got 'smallest'"),
+        ("id_in_defaults", 1, "unknown; key; 'id'; defaults"),
+        (
+            "bad_console",
+            5,
+            "'bad'; expect.jobs.main.console; list; mapping; contains,; excludes,; lines; 'hello'",
+        ),
     ],
 )
 def test_a_mistake_is_reported_at_its_line(name: str, line: int, facts: str) -> None:
     path = SAMPLES / "bad" / f"{name}.yaml"
     [problem] = load_paths([path]).problems
     assert (problem.path, problem.line) == (path, line)
-    assert says(str(problem), f"{path}:{line}", *facts.split())
+    assert says(str(problem), f"{path}:{line}", *facts.split("; "))
 
 
 def test_all_problems_of_all_files_are_reported_at_once() -> None:
@@ -228,25 +240,25 @@ def test_every_key_that_words_of_others_lead_to_is_one() -> None:
 @table_test(
     ("text", "facts"),
     [
-        ("", "1: mapping 'scenarios' empty file"),
-        ("# nothing\n", "1: mapping 'scenarios' empty file"),
-        ("- id: one\n", "1: mapping 'scenarios' got list"),
-        ("scenarios\n", "1: mapping 'scenarios' got 'scenarios'"),
-        ("suite: one\n", "1: missing 'scenarios'"),
-        ("scenario: []\n", "1: key 'scenario' 'scenarios'?"),
-        (PLAIN + "---\n" + PLAIN, "5: one YAML document second"),
-        (PLAIN + "    seed: [\n", "6: YAML flow node"),
-        (PLAIN.replace("id: ", 'id: "', 1), "5: YAML quoted end line 2"),
-        (PLAIN + "    expect_in: {1.4: {}}\n", '5: key string "1.4" quotes'),
-        (PLAIN + "    ? [a]\n    : 1\n", "5: key string list mapping"),
-        (PLAIN + "    limits: {max_turns: .nan}\n", "5: finite .nan"),
-        (PLAIN + "    until: .inf\n", "5: finite .inf"),
-        (PLAIN + "    until: 1e999\n", "5: finite 1e999"),
-        (PLAIN + f"    seed: {'9' * 5000}\n", "5: 1000 digits"),
+        ("", "1: ; expected a mapping; 'scenarios'; got an empty file"),
+        ("# nothing\n", "1: ; expected a mapping; 'scenarios'; got an empty file"),
+        ("- id: one\n", "1: ; expected a mapping; 'scenarios'; got a list"),
+        ("scenarios\n", "1: ; expected a mapping; 'scenarios'; got 'scenarios'"),
+        ("suite: one\n", "1:; missing; 'scenarios'"),
+        ("scenario: []\n", "1:; key; 'scenario'; 'scenarios'?"),
+        (PLAIN + "---\n" + PLAIN, "5: ; one YAML document; second"),
+        (PLAIN + "    seed: [\n", "6: ; YAML; flow node"),
+        (PLAIN.replace("id: ", 'id: "', 1), "5: ; YAML; quoted; end; line 2"),
+        (PLAIN + "    expect_in: {1.4: {}}\n", '5:; key; string; "1.4"; quotes'),
+        (PLAIN + "    ? [a]\n    : 1\n", "5:; key; string; list; mapping"),
+        (PLAIN + "    limits: {max_turns: .nan}\n", "5: ; finite; got .nan"),
+        (PLAIN + "    until: .inf\n", "5: ; finite; got .inf"),
+        (PLAIN + "    until: 1e999\n", "5: ; finite; got 1e999"),
+        (PLAIN + f"    seed: {'9' * 5000}\n", "5: ; 1000 digits"),
     ],
 )
 def test_what_is_no_scenario_file_is_refused(tmp_path: Path, text: str, facts: str) -> None:
-    assert says("\n".join(problems_of(tmp_path, text)), *facts.split())
+    assert says("\n".join(problems_of(tmp_path, text)), *facts.split("; "))
 
 
 @table_test("tag", ["!!python/object/apply:os.system", "!local", "!!binary", "!!str"])
@@ -310,50 +322,50 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
 @table_test(
     ("extra", "facts"),
     [
-        ("jobs: {a: {agent: wroker}}", "jobs.a.agent: unknown 'wroker' 'worker'?"),
-        ("jobs: {a: {parent: b}, b: {}}", "jobs.a.parent: unknown earlier job 'b' None"),
-        ("jobs: {a: {subtask: s}}", "jobs.a: subtask parent"),
-        ("loops: [nobody]", "loops[0]: unknown agent 'nobody' worker"),
-        ("script: {nobody: []}", "script.nobody: unknown agent 'nobody' worker"),
-        ('script: {"job:mian": []}', "script.job:mian: unknown job 'mian' 'main'?"),
-        ("script: {worker: [{text: a, job: x}]}", "script.worker[0].job: unknown 'x' main"),
-        ("events: [{at: 1, push: b, message: c}]", "events[0].push: unknown job 'b' main"),
-        ("events: [{at: 1, resolve: a}]", "events[0].resolve: unknown future 'a' None"),
-        ("events: [{at: 1, complete: a}]", "events[0].complete: unknown subtask 'a' None"),
-        ("goes_bad: {mian: 2}", "goes_bad.mian: unknown job 'mian' 'main'?"),
-        ("goes_bad: {main: 0}", "goes_bad.main: number more 0 0"),
-        ("expect: {jobs: {mian: {}}}", "expect.jobs.mian: unknown job 'mian' 'main'?"),
-        ("expect: {world: {items: {a: {}}}}", "expect.world.items.a: unknown queue item 'a' None"),
-        ('profiles: [docs]\n    expect_in: {"1.4": {}}', "expect_in: profile '1.4' not docs"),
-        ("settings: {chat_stile: X}", "settings: unknown 'chat_stile' 'chat_style'?"),
-        ("settings: {max_turns: 1}", "settings: 'max_turns' limit limits"),
-        ("settings: {chat_style: X}", "settings: chat_style='X' CONSOLE MARKDOWN MD_DIALOG DIRECT"),
-        ("world: {futures: [a, a]}", "world.futures: 'a' twice"),
-        ("world: {queue: {items: [{id: a, status: CLAIMED}]}}", "item 'a' CLAIMED owner"),
-        ("jobs: {a: {locals: {x: {$world: owner}}}}", "jobs.a.locals.x: world no queue"),
+        ("jobs: {a: {agent: wroker}}", "jobs.a.agent:; unknown; 'wroker'; 'worker'?"),
+        ("jobs: {a: {parent: b}, b: {}}", "jobs.a.parent:; unknown; earlier; job; 'b'; None"),
+        ("jobs: {a: {subtask: s}}", "jobs.a:; subtask; parent"),
+        ("loops: [nobody]", "loops[0]:; unknown; agent; 'nobody'; worker"),
+        ("script: {nobody: []}", "script.nobody:; unknown; agent; 'nobody'; worker"),
+        ('script: {"job:mian": []}', "script.job:mian:; unknown; job; 'mian'; 'main'?"),
+        ("script: {worker: [{text: a, job: x}]}", "script.worker[0].job:; unknown; 'x'; main"),
+        ("events: [{at: 1, push: b, message: c}]", "events[0].push:; unknown; job; 'b'; main"),
+        ("events: [{at: 1, resolve: a}]", "events[0].resolve:; unknown; future; 'a'; None"),
+        ("events: [{at: 1, complete: a}]", "events[0].complete:; unknown; subtask; 'a'; None"),
+        ("goes_bad: {mian: 2}", "goes_bad.mian:; unknown; job; 'mian'; 'main'?"),
+        ("goes_bad: {main: 0}", "goes_bad.main: ; more than 0; got 0"),
+        ("expect: {jobs: {mian: {}}}", "expect.jobs.mian:; unknown; job; 'mian'; 'main'?"),
+        ("expect: {world: {items: {a: {}}}}", "expect.world.items.a:; unknown; queue; item; 'a'; None"),
+        ('profiles: [docs]\n    expect_in: {"1.4": {}}', "expect_in:; profile; '1.4'; not; docs"),
+        ("settings: {chat_stile: X}", "settings:; unknown; 'chat_stile'; 'chat_style'?"),
+        ("settings: {max_turns: 1}", "settings:; 'max_turns'; limit; limits"),
+        ("settings: {chat_style: X}", "settings:; chat_style='X'; CONSOLE; MARKDOWN; MD_DIALOG; DIRECT"),
+        ("world: {futures: [a, a]}", "world.futures:; 'a'; twice"),
+        ("world: {queue: {items: [{id: a, status: CLAIMED}]}}", "item; 'a'; CLAIMED; owner"),
+        ("jobs: {a: {locals: {x: {$world: owner}}}}", "jobs.a.locals.x:; world; no; queue"),
         (
             "jobs: {a: {locals: {x: {$world: cat}}}}",
-            "jobs.a.locals: owner owner:ID queue item:ID future:NAME 'cat'",
+            "jobs.a.locals:; owner; owner:ID; queue; item:ID; future:NAME; 'cat'",
         ),
-        ("jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]", "jobs.a: `at` start event"),
-        ("tools: []", "tools: mapping empty list"),
-        ("tools: {look: {result: seen}}", "tools: agent engine statek"),
-        ("agents: {worker: {tools: [a b]}}", ""),
+        ("jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]", "jobs.a:; `at`; start; event"),
+        ("tools: []", "tools: ; expected a mapping; got an empty list"),
+        ("tools: {look: {result: seen}}", "tools:; agent; engine; statek"),
+        ("agents: {worker: {tools: [a b]}}", "agents.worker.tools[0]"),
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
-            "agents.worker.tools[4]: unknown tool 'ecko' 'echo'? `statek-sim list tools`",
+            "agents.worker.tools[4]:; unknown; tool; 'ecko'; 'echo'?; `statek-sim list tools`",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",
-            f"agents.worker.tools[0]: unknown tool 'zzz' {' '.join(BUILT_IN_TOOLS)} 'module:attribute'",
+            f"agents.worker.tools[0]; tool 'zzz'; {', '.join(BUILT_IN_TOOLS)}; 'module:attribute'",
         ),
-        ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", ""),
+        ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", "script.worker[0]"),
     ],
 )
 def test_contradictions_and_unknown_names_are_found(tmp_path: Path, extra: str, facts: str) -> None:
     base = PLAIN.rsplit("\n", 2)[0] + "\n" if extra.startswith("agents") else PLAIN
     [problem] = problems_of(tmp_path, f"{base}    {extra}\n")
-    assert says(problem, "scenario 'one'", *facts.split())
+    assert says(problem, "scenario 'one'", *facts.split("; "))
 
 
 def test_names_that_a_run_gives_itself_are_accepted(tmp_path: Path) -> None:
@@ -382,8 +394,8 @@ def test_a_long_file_of_scenarios_loads_in_time_that_grows_with_its_length(tmp_p
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("events: [{at: 60, resolve: approval}]", "events[0].at: 60 30 `until`"),
-        ("jobs: {main: {at: 31}}", "jobs.main.at: 31 30 `until`"),
+        ("events: [{at: 60, resolve: approval}]", "events[0].at: 60; 30 (`until`)"),
+        ("jobs: {main: {at: 31}}", "jobs.main.at: 31; 30 (`until`)"),
         ("events: [{at: 30, resolve: approval}]", None),
     ],
 )
@@ -395,4 +407,4 @@ def test_what_would_happen_after_the_end_is_refused(tmp_path: Path, text: str, f
     )
     found = load_paths([file]).problems
     assert len(found) == (facts is not None)
-    assert all(says(problem.message, "'late'", *(facts or "").split()) for problem in found)
+    assert all(says(problem.message, "'late'", *(facts or "").split("; ")) for problem in found)
