@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -375,7 +376,9 @@ def baseline_diff(path: Path, new: str) -> list[str]:
 def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
     for details in error.errors(include_url=False):
         loc = [str(part) for part in details["loc"]]
-        where = next((line for part in reversed(loc) if (line := _line_of(text, part, missing=0))), 1)
+        invalid = re.search(r"at line (\d+)", details["msg"])
+        first = int(invalid[1]) if invalid else 1
+        where = next((line for part in reversed(loc) if (line := _line_of(text, part, missing=0))), first)
         place = f"{'.'.join(loc)}: " if loc else ""
         problem = f"{details['msg'][:1].lower()}{details['msg'][1:]}"
         yield f"{path}:{where}: {place}{problem}; {_ANEW}"

@@ -131,7 +131,7 @@ def test_a_baseline_has_one_line_per_scenario() -> None:
         (('"bad_turns": 3', '"bad_turns": -3'), "b.json:6: scenarios.s/bad.bad_turns"),
         (("baseline@1", "baseline@2"), "b.json:2: format 'statek-sim/baseline@1'"),
         (("docs", "1.4"), "b.json:4: 1.4 expected docs"),
-        (('"scenarios": {', '"scenarios": '), "b.json JSON line 6"),
+        (('"scenarios": {', '"scenarios": '), "b.json:6: JSON"),
     ],
 )
 def test_a_damaged_baseline_is_refused_with_its_line(
