@@ -277,8 +277,8 @@ def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) 
         return Watch(), None
     turns = (*watch.turns, _seen(turn, settings))[-max(settings.kept, settings.near) :]
     period, repeats = _period(turns, settings)
-    if period == 0 and _are_near(turns, settings):
-        return _near_loop(watch, settings)
+    if period == 0 and (period := _near_period(turns, settings)):
+        return _near_loop(watch, period, settings)
     if period == 0:
         calm = watch.calm + 1
         found = 0 if calm >= settings.kept else watch.found
@@ -286,23 +286,30 @@ def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) 
     return _found(Watch((), watch.found, 0), period, repeats, settings)
 
 
-def _near_loop(watch: Watch, settings: LoopSettings) -> tuple[Watch, Loop]:
+def _near_loop(watch: Watch, period: int, settings: LoopSettings) -> tuple[Watch, Loop]:
     """Return a near-loop. Lists and counters may look like one, so responses do not escalate, and counting restarts."""
-    reason = f"{settings.near} turns in a row were nearly the same; do something else if they lead nowhere"
-    loop = Loop(period=1, repeats=settings.near, response=settings.strategy[0], reason=reason)
+    near = settings.near
+    what = "were nearly the same" if period == 1 else f"nearly repeated the same {period} turns"
+    reason = f"{near} turns in a row {what}; do something else if they lead nowhere"
+    loop = Loop(period=period, repeats=near // period, response=settings.strategy[0], reason=reason)
     return Watch((), watch.found, 0), loop
 
 
-def _are_near(turns: Sequence[_Turn], settings: LoopSettings) -> bool:
-    """Return whether each of the newest turns resembles the one a period before; turns that poll do not count."""
-    newest = turns[-settings.near :] if settings.near else ()
-    return 0 < settings.near == len(newest) and any(
-        all(
+def _near_period(turns: Sequence[_Turn], settings: LoopSettings) -> int:
+    """Return the period after which each of the newest turns resembles an earlier one, or 0 if one does not or polls.
+
+    A period occurs at least twice in these turns.
+    """
+    newest = turns[-settings.near :]
+    if len(newest) < settings.near:
+        return 0
+    for period in range(1, min(settings.periods, settings.near // 2) + 1):
+        if all(
             not one.polls and not other.polls and similarity(one.text, other.text) > settings.alike
             for other, one in reversed([*zip(newest, newest[period:], strict=False)])
-        )
-        for period in range(1, min(settings.periods, settings.near - 1) + 1)
-    )
+        ):
+            return period
+    return 0
 
 
 def _found(watch: Watch, period: int, repeats: int, settings: LoopSettings) -> tuple[Watch, Loop]:

@@ -103,21 +103,36 @@ def test_another_result_is_no_repetition() -> None:
 
 
 @table_test(
-    "turns",
+    ("period", "turns"),
     [
-        [_call("find", q="a cheap hotel" + " " * number) for number in range(30)],
-        [_call("find", q=f"a cheap hotel in the centre of Oslo, page {number}") for number in range(30)],
-        [_call("clock", f"at 12:00:{number:02} the job was still waiting for a machine") for number in range(30)],
-        [_call(("find", "grep")[number % 2], q=f"a hotel in the centre, page {number}") for number in range(30)],
-        [TurnSeen(text=f"I look into the folder once more ({number}).") for number in range(2)]
-        + [_call("find", f"nothing was found in {number} files of the project") for number in range(28)],
+        (1, [_call("find", q="a cheap hotel" + " " * number) for number in range(30)]),
+        (1, [_call("find", q=f"a cheap hotel in the centre of Oslo, page {number}") for number in range(30)]),
+        (1, [_call("clock", f"at 12:00:{number:02} the job was still waiting for a machine") for number in range(30)]),
+        (2, [_call(("find", "grep")[number % 2], q=f"a hotel in the centre, page {number}") for number in range(30)]),
+        (1, [TurnSeen(text=f"I look into the folder once more ({number}).") for number in range(2)]
+            + [_call("find", f"nothing was found in {number} files of the project") for number in range(28)]),
     ],
 )  # fmt: skip
-def test_thirty_turns_that_are_nearly_the_same_are_a_loop(turns: list[TurnSeen]) -> None:
+def test_thirty_turns_that_are_nearly_the_same_are_a_loop(period: int, turns: list[TurnSeen]) -> None:
     [(number, loop)] = _loops(turns)
-    assert (number <= 27, loop.repeats, loop.response) == (True, 25, "nudge")
-    assert loop.reason == "25 turns in a row were nearly the same; do something else if they lead nowhere"
+    assert (number <= 27, loop.period, loop.repeats, loop.response) == (True, period, 25 // period, "nudge")
+    what = {1: "were nearly the same", 2: "nearly repeated the same 2 turns"}[period]
+    assert loop.reason == f"25 turns in a row {what}; do something else if they lead nowhere"
     assert _loops(turns, LoopSettings(near=0)) == []
+
+
+def test_one_pair_of_similar_turns_among_others_is_no_loop() -> None:
+    texts = [
+        "I look into the folder once more (1).",
+        "Paris?",
+        "12 + 30 = 42",
+        "I look into the folder once more (2).",
+    ]
+    assert _loops([TurnSeen(text=text) for text in texts], LoopSettings(near=4)) == []
+    [(number, loop)] = _loops(
+        [TurnSeen(text=text) for text in texts[::3] * 2], LoopSettings(near=4, repeats=9)
+    )
+    assert (number, loop.period, loop.repeats) == (4, 1, 4)
 
 
 @table_test(
