@@ -517,6 +517,7 @@ def test_an_answer_is_json_of_a_shape() -> None:
         ("# Answer\n```\n# Sources\n```", ["heading"]),
         ("# Answer\n# Sources\n````py\n```", ["open-code-block"]),
         ("#Answer\n# Sources", ["heading"]),
+        ("# Answer\n```code``` is inline\n# Sources", []),
     ],
 )
 def test_an_answer_is_markdown_with_headings(text: str, rules_found: list[str]) -> None:

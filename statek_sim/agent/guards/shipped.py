@@ -311,7 +311,7 @@ def output_format(
     return Guard(name="format", check=check, points=frozenset({OUTPUT}), action=action)
 
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}(?!.*`)|~{3,})(.*)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
 
 
