@@ -134,7 +134,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Explain how to import a module that creates an LLM client if collection fails for lack of an API key."""
     report = yield
-    if report.failed and re.search("api[ _]key", str(report.longrepr), re.IGNORECASE):
+    if report.failed and re.search(r"(?mi)^E\s.*api[ _]key", str(report.longrepr)):
         report.sections.append(("pytest-statek", NO_KEY))
     return report
 

@@ -343,7 +343,13 @@ def test_it(statek_llm_server):
 
 
 @pytest.mark.parametrize(
-    ("made", "advised"), [("openai.OpenAI()", True), ("genai.Client()", True), ("1 / 0", False)]
+    ("made", "advised"),
+    [
+        ("openai.OpenAI()", True),
+        ("genai.Client()", True),
+        ("1 / 0", False),
+        ("openai.OpenAI(api_key='x').nonsense", False),
+    ],
 )
 def test_a_client_without_a_key_on_import_is_explained(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, made: str, advised: bool
