@@ -275,6 +275,12 @@ def test_which_stored_collections_are_equal(statek_app, facts, kind, name):
     if kind is list:
         copy = one.copy()
         facts["copies"] = [copy == one, copy != one, one == copy.copy(), copy == other]
+        one.append(1)
+        copy.append(1)
+        facts["with a number"] = copy == one
+        one.append("a")
+        copy.append("a")
+        facts["with a text"] = copy == one
 
 
 def test_numbers_of_different_types_are_stored_differently(statek_app, facts):

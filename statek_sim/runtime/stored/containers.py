@@ -372,7 +372,7 @@ class _Sequence(_Collection):
 
     __slots__ = ("_texts",)
     _texts: object
-    """An object that a list and its copies have in common, if the list was copied."""
+    """An object that a list and its copies have in common, until one of them stores another string."""
 
     def _equals(self, other: _Sequence) -> bool:
         """Return whether two stored sequences are equal: dbzero compares what it stores, not the values.
@@ -442,6 +442,7 @@ class List(_Sequence):
 
     def __setitem__(self, index: Value, item: Value) -> None:
         place = self._place(_sequence_index(index), "setItem", 97)
+        self._stores(item)
         put(item, lambda found: self._items.__setitem__(place, found))
 
     def __delitem__(self, index: Value) -> None:
@@ -476,7 +477,9 @@ class List(_Sequence):
 
     def append(self, *items: Value) -> None:
         """Add at the end."""
-        put(_only(items, "append() takes exactly one argument"), self._items.append)
+        item = _only(items, "append() takes exactly one argument")
+        self._stores(item)
+        put(item, self._items.append)
 
     def extend(self, *items: Value) -> None:
         """Add several items. If one is rejected, the items before it are still added."""
@@ -489,8 +492,13 @@ class List(_Sequence):
             raise TypeError("extend() argument must be iterable.") from None
         late = Damage()
         for item in found:
+            self._stores(item)
             self._items.append(_convert(item, late, 0))
         late.come_up()
+
+    def _stores(self, item: Value) -> None:
+        if isinstance(item, str | bytes):
+            self._texts = object()
 
     def pop(self, *places: Value) -> Value:
         """Remove and return an item; raises IndexError for an empty list or a negative index."""
