@@ -296,8 +296,8 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text escaped for a table cell or a heading."""
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    """Return text escaped for a heading or a paragraph."""
+    return text.replace("<", "&lt;")
 
 
 def _wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
