@@ -609,6 +609,10 @@ def test_concurrency(statek_app, facts, most, by_itself):
     facts["asked"] = [one for at, one in enumerate(ASKED) if at == 0 or one != ASKED[at - 1]]
 
 
+def test_no_concurrency(statek_app, facts):
+    facts.attempt("loop", lambda: start_statek([create()], max_concurrency=0))
+
+
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4o"])
 @pytest.mark.parametrize("metadata", [{}, {"PROVIDER": "GROQ"}], ids=str)
 def test_a_workers_provider(statek_app, facts, model, metadata):

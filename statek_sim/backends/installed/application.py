@@ -40,6 +40,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of
+from statek_sim.runtime.execution.job_queue import valid_concurrency
 from statek_sim.semantics import Profile
 from statek_sim.trace import StoreRemark
 from statek_sim.wall_clock import plain_dates
@@ -132,9 +133,9 @@ class InstalledApplication:
 
         Raises the error that ends the loop; later runs have no agents' loops.
         """
-        self._queues.update(dict.fromkeys(queue_prefixes))
         loop = self._runtime.loop
-        loop.most, loop.provider = max_concurrency, provider
+        loop.most, loop.provider = valid_concurrency(max_concurrency), provider
+        self._queues.update(dict.fromkeys(queue_prefixes))
         if start_jobs_func is not None and start_jobs_func not in loop.on_pass:
             loop.on_pass.append(start_jobs_func)
         await self._drive(FOREVER)

@@ -26,6 +26,13 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 """
 
 
+def valid_concurrency(most: int) -> int:
+    """Return this maximum number of concurrent steps; raises `BadInput` unless it is 1 or more."""
+    if most < 1:
+        raise BadInput(f"expected max_concurrency to be 1 or more, got {most!r}")
+    return most
+
+
 class Named(Protocol):
     """The part of a job that `Rounds` uses."""
 

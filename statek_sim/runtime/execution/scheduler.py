@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
-from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, PollLoop
-from statek_sim.runtime.execution.job_queue import Order, Rounds
+from statek_sim.runtime.execution.job_queue import Order, Rounds, valid_concurrency
 from statek_sim.runtime.execution.job_step import StepsInFlight
 from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.suspension import Progress, Suspension
@@ -64,9 +63,7 @@ class Scheduler:
 
     def limit(self, max_concurrency: int) -> None:
         """Set the maximum number of steps in flight; raises `BadInput` unless it is 1 or more."""
-        if max_concurrency < 1:
-            raise BadInput(f"expected max_concurrency to be 1 or more, got {max_concurrency!r}")
-        self._max_concurrency = max_concurrency
+        self._max_concurrency = valid_concurrency(max_concurrency)
 
     @property
     def loop_error(self) -> Exception | None:
