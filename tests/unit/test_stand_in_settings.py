@@ -13,6 +13,7 @@ from statek_sim.errors import BadInput
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
+from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.runtime.task import create_new_job
 from statek_sim.shim.agents import SupervisedAgent
 from statek_sim.shim.constructors import JobDef
@@ -149,3 +150,15 @@ def test_a_definition_with_resources_of_its_own_is_refused(runtime: Runtime) -> 
 def test_a_worker_runs_at_least_one_job_at_a_time(runtime: Runtime) -> None:
     with pytest.raises(BadInput, match="expected max_concurrency to be 1 or more, got 0"):
         start_statek(max_concurrency=0)
+
+
+def test_a_worker_that_is_killed_does_not_raise_an_earlier_workers_error(runtime: Runtime) -> None:
+    agent = SupervisedAgent("clerk", None, [], _metadata={"MODEL": "a/b"})
+
+    def size(error: BaseException) -> int:
+        raise error
+
+    with pytest.raises(ValueError, match=r"^queue one$"):
+        start_statek([agent], task_queue_size_funcs={agent: partial(size, ValueError("queue one"))})
+    start_statek([agent], task_queue_size_funcs={agent: partial(size, WorkerKilled("killed"))})
+    assert not runtime.worker_alive

@@ -139,10 +139,11 @@ class InstalledApplication:
         if start_jobs_func is not None and start_jobs_func not in loop.on_pass:
             loop.on_pass.append(start_jobs_func)
         await self._drive(FOREVER)
-        if loop.died is not None and loop.error is not None:
+        error = loop.error
+        if error is not None:
             loop.on_pass[:] = [self._deliver_queued]
             loop.restart()
-            raise loop.error
+            raise error
 
     def _deliver_queued(self, capacity: int) -> None:
         if self._queues:

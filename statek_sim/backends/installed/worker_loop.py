@@ -393,7 +393,7 @@ class WorkerLoop:
 
     def restart(self) -> None:
         """Resume work; every runnable job repeats its interrupted step."""
-        self.died = None
+        self.died = self.error = None
         self.offer()
 
 

@@ -67,8 +67,8 @@ class Scheduler:
 
     @property
     def loop_error(self) -> Exception | None:
-        """The error that ended the worker's loop, while the worker is dead."""
-        return None if self.alive else self._polling.error
+        """The error that ended the worker's loop; None after a restart."""
+        return self._polling.error
 
     @property
     def passing(self) -> bool:
@@ -232,6 +232,7 @@ class Scheduler:
         """
         self._forget("restarted")
         self.alive = True
+        self._polling.error = None
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
         for job in jobs:
             job.keeping.drop()
