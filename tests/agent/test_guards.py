@@ -720,20 +720,20 @@ def test_guards_of_an_application_are_read_from_toml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("[[guards]]\n", ":1: guard None unknown"),
+        ("[[guards]]\n", ":1: ; guard None; unknown"),
         (
             '# ours\n[[guards]]\nguard = "secrets"\n\n[[guards]]\nguard = "length"\n',
-            ":5: 'length' needs most",
+            ":5: ; 'length' needs most",
         ),
-        ("guards = 3\n", "[[guards]] tables guards"),
-        ("[[gards]]\n", "[[guards]] tables gards"),
-        ("[[guards]\n", ":1: TOML ']]'"),
+        ("guards = 3\n", "[[guards]] tables; got guards"),
+        ("[[gards]]\n", "[[guards]] tables; got gards"),
+        ("[[guards]\n", ":1: ; TOML; ']]'"),
     ],
 )
 def test_a_wrong_file_of_guards_is_named_with_its_line(tmp_path: Path, text: str, facts: str) -> None:
     file = tmp_path / "guards.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput, match=line_with(str(file), *facts.split())):
+    with pytest.raises(BadInput, match=line_with(str(file), *facts.split("; "))):
         guards_file(file)
 
 

@@ -481,37 +481,37 @@ scenarios:
 @pytest.mark.parametrize(
     ("engine", "tools", "more", "event", "facts"),
     [
-        ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' agent engine"),
-        ("agent", "", "", "{at: 1, answer: main}", "answer requires message"),
+        ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer'; for the agent engine; `engine: statek`"),
+        ("agent", "", "", "{at: 1, answer: main}", "events[0]: ; answer requires message"),
         ("agent", "", "", "{at: 1, answer: other, message: Hi}", "unknown job 'other'"),
-        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question allowed answer"),
+        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question; with answer; not with push"),
         (
             "agent",
             "tools: {ask: {asks: Well?, result: 1}}",
             "",
             "{at: 1, push: main, message: Hi}",
-            "one result, error, results, call, asks result asks",
+            "tools.ask: ; one of result, error, results, call, asks; got result and asks",
         ),
         (
             "agent",
             "tools: {ask: {result: 1, within: 3}}",
             "",
             "{at: 1, push: main, message: Hi}",
-            "within requires asks",
+            "tools.ask: ; within requires asks",
         ),
         (
             "agent",
             "tools: {deploy: {result: 1}}",
             ", harness: {approvals: {deploi: {within: 3}}}",
             "{at: 1, push: main, message: Hi}",
-            "tool 'deploi' 'deploy'?",
+            "tool 'deploi'; 'deploy'?",
         ),
         (
             "agent",
             "tools: {deploy: {result: 1, tags: [write]}}",
             ", offer: {all_tags: [read]}, workflow: {steps: [deploy]}",
             "{at: 1, push: main, message: Hi}",
-            "agents.assistant.workflow.steps[0]: 'deploy' never offered",
+            "agents.assistant.workflow.steps[0]: ; 'deploy'; never offered",
         ),
     ],
 )  # fmt: skip
@@ -520,7 +520,7 @@ def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(
 ) -> None:
     file = tmp_path / "people.yaml"
     file.write_text(HEAD.format(engine=engine, tools=tools, more=more, event=event), encoding="utf-8")
-    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split())):
+    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split("; "))):
         load_or_fail([file])
 
 

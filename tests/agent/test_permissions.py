@@ -583,15 +583,18 @@ def read(path: str) -> str:
 @table_test(
     ("make", "facts"),
     [
-        (lambda: Rule("read", ""), "pattern empty"),
-        (lambda: Rule("read", "../a"), "pattern '..'"),
-        (lambda: Rule("walk", "a"), "tool, read, write, host, command"),  # type: ignore[arg-type]
-        (lambda: Policy(root="w"), "absolute path"),
-        (lambda: tool_from(read, access={"path": "walk"}), "read, write, host, command"),  # type: ignore[dict-item]
+        (lambda: Rule("read", ""), "rule read: ; pattern is empty"),
+        (lambda: Rule("read", "../a"), "rule read '../a': ; pattern without '..'"),
+        (lambda: Rule("walk", "a"), "rule kind 'walk'; one of tool, read, write, host, command"),  # type: ignore[arg-type]
+        (lambda: Policy(root="w"), "root 'w'; absolute path"),
+        (
+            lambda: tool_from(read, access={"path": "walk"}),  # type: ignore[dict-item]
+            "tool 'read'; access 'walk'; expected read, write, host, command",
+        ),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(make: Callable[[], object], facts: str) -> None:
-    with pytest.raises((BadInput, BadTool), match=line_with(*facts.split())):
+    with pytest.raises((BadInput, BadTool), match=line_with(*facts.split("; "))):
         make()
 
 
@@ -804,15 +807,15 @@ scenarios:
 @pytest.mark.parametrize(
     ("rules", "tool", "facts"),
     [
-        ("allow: [{tool: lok}]", "", "tool 'lok' 'look'?"),
-        ("allow: [{read: a, write: b}]", "", "one tool, read, write, host, command"),
-        ("allow: [{}]", "", "one tool, read, write, host, command none"),
+        ("allow: [{tool: lok}]", "", "tool 'lok'; 'look'?"),
+        ("allow: [{read: a, write: b}]", "", "one of tool, read, write, host, command; got read and write"),
+        ("allow: [{}]", "", "one of tool, read, write, host, command; got none"),
         ("allow: [{walk: a}]", "", "key 'walk'"),
-        ("deny: [{read: ../a}]", "", "pattern '..'"),
-        ("root: w", "", "root"),
-        ("root: /a/../b", "", "absolute path '..'"),
-        ("files: {/w/a: {link: b, names: 2}}", "", "'link' 'kind' 'names'"),
-        ("", ", access: {path: read}", "access 'path' parameter"),
+        ("deny: [{read: ../a}]", "", "rule read '../a'; pattern without '..'"),
+        ("root: w", "", "permissions.root: ; got 'w'"),
+        ("root: /a/../b", "", "root '/a/../b'; absolute path without '..'"),
+        ("files: {/w/a: {link: b, names: 2}}", "", "'link' excludes 'kind' and 'names'"),
+        ("", ", access: {path: read}", "access names 'path'; not a parameter"),
     ],
 )
 def test_permissions_that_make_no_sense_are_refused_with_their_line(
@@ -820,7 +823,7 @@ def test_permissions_that_make_no_sense_are_refused_with_their_line(
 ) -> None:
     file = tmp_path / "permissions.yaml"
     file.write_text(HEAD.format(rules=rules, tool=tool), encoding="utf-8")
-    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split())):
+    with pytest.raises(BadScenario, match=line_with(f"{file}:", *facts.split("; "))):
         load_or_fail([file])
 
 

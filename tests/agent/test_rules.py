@@ -123,13 +123,13 @@ def test_a_plan_that_can_never_be_done_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "facts"),
     [
-        ({"order": "sideways"}, "steps: order 'sideways' ordered any"),
-        ({"helpers": "look"}, "steps: helpers list 'look'"),
-        ({"steps": (Step(tool="a", times=1.5),)}, "step 'a' times 1 1.5"),  # type: ignore[arg-type]
+        ({"order": "sideways"}, "steps: ; order 'sideways'; ordered or any"),
+        ({"helpers": "look"}, "steps: ; helpers must be a list; got 'look'"),
+        ({"steps": (Step(tool="a", times=1.5),)}, "step 'a': ; times must be 1 or more; got 1.5"),  # type: ignore[arg-type]
     ],
 )
 def test_a_plan_that_means_nothing_is_refused(wrong: dict[str, Any], facts: str) -> None:
-    with pytest.raises(BadInput, match=line_with(*facts.split())):
+    with pytest.raises(BadInput, match=line_with(*facts.split("; "))):
         StepPlan(**wrong)
 
 
@@ -385,14 +385,26 @@ scenarios:
 @pytest.mark.parametrize(
     ("line", "facts"),
     [
-        ("settings: {}", "settings: 'settings' statek engine agent"),
-        ("world: {}", "world: 'world' statek engine agent"),
-        ("profiles: [docs]", "profiles[0]: 'docs' agent engine expected hardened"),
-        ("events: [{at: 1, notify: main, message: Hello}]", "events[0].notify: 'notify' statek engine agent"),
-        ("expect: {jobs: {main: {console: []}}}", "expect.jobs.main.console: 'console' statek engine agent"),
-        ("expect: {jobs: {main: {stop: exit}}}", "expect.jobs.main.stop: agent engine never 'exit'"),
-        ("jobs: {main: {warmup: look()}}", "jobs.main.warmup: 'warmup' statek engine agent"),
-        ("expect_in: {docs: {}}", "expect_in: profile 'docs' not hardened"),
+        ("settings: {}", "settings: ; 'settings'; for the statek engine; `engine: agent`"),
+        ("world: {}", "world: ; 'world'; for the statek engine; `engine: agent`"),
+        ("profiles: [docs]", "profiles[0]: ; 'docs'; not for the agent engine; expected hardened"),
+        (
+            "events: [{at: 1, notify: main, message: Hello}]",
+            "events[0].notify: ; 'notify'; for the statek engine; `engine: agent`",
+        ),
+        (
+            "expect: {jobs: {main: {console: []}}}",
+            "expect.jobs.main.console: ; 'console'; for the statek engine; `engine: agent`",
+        ),
+        (
+            "expect: {jobs: {main: {stop: exit}}}",
+            "expect.jobs.main.stop: ; agent engine; never stop with 'exit'",
+        ),
+        (
+            "jobs: {main: {warmup: look()}}",
+            "jobs.main.warmup: ; 'warmup'; for the statek engine; `engine: agent`",
+        ),
+        ("expect_in: {docs: {}}", "expect_in: ; profile 'docs'; not among profiles (hardened)"),
     ],
 )
 def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
@@ -401,21 +413,21 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
     path = tmp_path / "file.yaml"
     path.write_text(f"{FILE}    {line}\n", encoding="utf-8")
     [problem] = load_paths([path]).problems
-    assert says(str(problem), f"{path}:8", "'one'", *facts.split())
+    assert says(str(problem), f"{path}:8", "'one'", *facts.split("; "))
 
 
 @pytest.mark.parametrize(
     ("agent", "facts"),
     [
-        ("{tools: [loook]}", "agents.a.tools[0]: tool 'loook' 'look'?"),
-        ("{workflow: {steps: [lok]}}", "agents.a.workflow.steps[0]: tool 'lok' 'look'?"),
-        ("{warmup: look()}", "agents.a.warmup: 'warmup' statek engine agent"),
-        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: agent engine only PROVIDER"),
-        ("{offer: {task: read}}", "agents.a.offer.task: task type 'read' None"),
-        ("{offer: {any_tag: []}}", "agents.a.offer.any_tag: empty"),
+        ("{tools: [loook]}", "agents.a.tools[0]: ; tool 'loook'; 'look'?"),
+        ("{workflow: {steps: [lok]}}", "agents.a.workflow.steps[0]: ; tool 'lok'; 'look'?"),
+        ("{warmup: look()}", "agents.a.warmup: ; 'warmup'; for the statek engine; `engine: agent`"),
+        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: ; agent engine; only supports PROVIDER"),
+        ("{offer: {task: read}}", "agents.a.offer.task: ; task type 'read'; None"),
+        ("{offer: {any_tag: []}}", "agents.a.offer.any_tag: ; empty"),
         (
             "{workflow: {steps: [{tool: look, after: [look]}]}}",
-            "agents.a.workflow.steps: 'look' after itself",
+            "agents.a.workflow.steps: ; step 'look'; after itself",
         ),
     ],
 )
@@ -423,7 +435,7 @@ def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: 
     path = tmp_path / "file.yaml"
     path.write_text(FILE.replace("{a: {}}", f"{{a: {agent}}}"), encoding="utf-8")
     [problem] = load_paths([path]).problems
-    assert says(str(problem), f"{path}:6", "'one'", *facts.split())
+    assert says(str(problem), f"{path}:6", "'one'", *facts.split("; "))
 
 
 def test_a_task_types_tool_that_is_not_there_is_told_at_its_line(tmp_path: Path) -> None:
@@ -474,12 +486,12 @@ scenarios:
 @pytest.mark.parametrize(
     ("result", "place", "facts"),
     [
-        ("{result: {$argument: plce}}", "result.$argument", "'look' 'plce' 'place'?"),
-        ("{result: [{at: {$state: found}}]}", "result[0].at.$state", "state 'found' None"),
+        ("{result: {$argument: plce}}", "result.$argument", "argument of tool 'look': 'plce'; 'place'?"),
+        ("{result: [{at: {$state: found}}]}", "result[0].at.$state", "state value 'found'; None"),
         (
             "{result: 1, sets: {seen: {$argument: time}, found: 1}}",
             "sets.seen.$argument",
-            "argument 'look' 'time' place",
+            "argument of tool 'look': 'time'; Known: place",
         ),
     ],
 )
@@ -489,7 +501,7 @@ def test_a_result_that_shows_what_is_not_there_is_refused(
     path = tmp_path / "refers.yaml"
     path.write_text(REFERRING.format(result=result, more=""))
     where = (f"{path}:10", f"tools.look.results[0].{place}")
-    with pytest.raises(BadScenario, match=line_with(*where, *facts.split())):
+    with pytest.raises(BadScenario, match=line_with(*where, *facts.split("; "))):
         load_or_fail([path])
 
 

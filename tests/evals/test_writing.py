@@ -110,27 +110,27 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "facts"),
     [
-        ("tier: easy", "tier: simple", 3, "'one' tier: 'easy' 'medium' 'hard' 'simple'"),
-        ("    title: One", "    title: One\n    titel: One", 6, "'one' key 'titel' 'title'?"),
-        ("as: code}", "as: cod}", 14, "'one' plan.1.answer 'code' not 'cod'?"),
-        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "'one' tool 'loko' 'look'?"),
-        ("from: look", "from: lock", 17, "'one' tool 'lock' 'look'?"),
-        ("task: Look up {name}.", "task: Look it up.", 13, "'one' plan.0.with 'name' not nothing"),
-        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "'one' tools.look.gives 'rows_off' not 'rows_of'?"),
-        ("[a, b]", "[a]", 6, "'one' vary.name: one_of: least two"),
-        ("vary: {name", "vary: {rows_of: x, name", 8, "'one' world.rows_of: name vary unique"),
-        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "'one' check: cites: one more python"),
-        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "'one' wrong: least 2 scripts"),
-        ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "'one' look argument 'nam' 'name'?"),
-        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "'one' {'$rex': 'a'} not condition '$regex'?"),
-        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "'one' tool 'loo' 'look'?"),
-        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "'one' tool 's*' look"),
-        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "'one' world.rows_of.rows.0 'nam' not 'name'?"),
-        ("It is {code}.", "It is {code.", 14, "'one' {code.' unclosed brace {{"),
-        ("task: Look up {name}.", "task: Look up {name x}.", 11, "'one' x' not expression invalid syntax"),
-        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "'one' plan[0]: 'for' 'while' one call"),
-        ("look: {description", "look: {distractor: true, description", 13, "'one' plan 'look' distractor"),
-        ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools' line 3"),
+        ("tier: easy", "tier: simple", 3, "'one'; tier: ; 'easy', 'medium' or 'hard'; got 'simple'"),
+        ("    title: One", "    title: One\n    titel: One", 6, "'one'; key 'titel'; 'title'?"),
+        ("as: code}", "as: cod}", 14, "'one'; plan.1.answer names 'code'; not defined; 'cod'?"),
+        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "'one'; tool 'loko'; 'look'?"),
+        ("from: look", "from: lock", 17, "'one'; tool 'lock'; 'look'?"),
+        ("task: Look up {name}.", "task: Look it up.", 13, "'one'; plan.0.with names 'name'; not defined; nothing"),
+        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "'one'; tools.look.gives names 'rows_off'; not defined; 'rows_of'?"),
+        ("[a, b]", "[a]", 6, "'one'; vary.name: one_of: ; at least two"),
+        ("vary: {name", "vary: {rows_of: x, name", 8, "'one'; world.rows_of: ; name; vary; unique"),
+        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "'one'; check: cites: ; one or more, or python"),
+        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "'one'; wrong: ; at least 2 scripts"),
+        ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "'one'; look has no argument 'nam'; 'name'?"),
+        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "'one'; {'$rex': 'a'}; not a condition; '$regex'?"),
+        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "'one'; tool 'loo'; 'look'?"),
+        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "'one'; tool 's*'; available: look"),
+        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "'one'; world.rows_of.rows.0 names 'nam'; not defined; 'name'?"),
+        ("It is {code}.", "It is {code.", 14, "'one'; 'It is {code.': ; unclosed brace; write {{"),
+        ("task: Look up {name}.", "task: Look up {name x}.", 11, "'one'; 'name x'; not an expression; invalid syntax"),
+        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "'one'; plan[0]: ; 'for' and 'while'; one call"),
+        ("look: {description", "look: {distractor: true, description", 13, "'one'; plan calls 'look'; distractor"),
+        ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools'; first at line 3"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_told_with_its_place(
 ) -> None:
     assert old in GOOD
     [problem] = problems_of(tmp_path, GOOD.replace(old, new, 1))
-    assert says(problem, f"mine.yaml:{line}", *facts.split())
+    assert says(problem, f"mine.yaml:{line}", *facts.split("; "))
 
 
 def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_two_evals_of_one_id_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "b.yaml").write_text(GOOD, encoding="utf-8")
     (problem,) = load_paths([tmp_path]).problems
-    assert says(problem.message, "duplicate", "'one'", f"{tmp_path / 'a.yaml'}:2")
+    assert says(problem.message, "duplicate id 'one'", f"{tmp_path / 'a.yaml'}:2")
 
 
 def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_path: Path) -> None:

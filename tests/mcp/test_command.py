@@ -124,19 +124,19 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
 @table_test(
     ("arguments", "facts"),
     [
-        (["wiki.yaml"], "wiki.yaml: several scenarios one, other"),
-        (["wiki.yaml", "--scenario", "othr"], "'othr' 'other'?"),
-        (["wiki"], "'wiki': module:attribute scenario file"),
-        (["json:nothing"], "'json' no 'nothing'"),
-        (["nowhere:TOOLS"], "'nowhere:TOOLS' imported"),
-        (["sys:path"], "contains '"),
-        (["tests.mcp.serving:TOOLS", "--page", "0"], "page 1 0"),
-        (["tests.mcp.serving:TOOLS", "--listed", "edti"], "tool 'edti' search, edit, wait 'edit'?"),
-        (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "dies:edti: tool 'edti'"),
-        (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: not journal"),
+        (["wiki.yaml"], "wiki.yaml: ; several scenarios; one of one, other"),
+        (["wiki.yaml", "--scenario", "othr"], "scenario 'othr'; 'other'?"),
+        (["wiki"], "'wiki': ; module:attribute or a scenario file"),
+        (["json:nothing"], "module 'json' has no 'nothing'"),
+        (["nowhere:TOOLS"], "'nowhere:TOOLS'; imported"),
+        (["sys:path"], "'sys:path' contains '"),
+        (["tests.mcp.serving:TOOLS", "--page", "0"], "page size; 1 or more; got 0"),
+        (["tests.mcp.serving:TOOLS", "--listed", "edti"], "no tool 'edti'; has: search, edit, wait; 'edit'?"),
+        (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "fault dies:edti: ; unknown tool 'edti'"),
+        (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: ; not a journal"),
         (
             ["tests.mcp.serving:TOOLS", "--transport", "streamable-http", "--host", "0.0.0.0"],
-            "'0.0.0.0' loopback",
+            "'0.0.0.0'; not a loopback",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_cannot_be_served_is_one_line_and_exit_code_2(
         main(("serve", "mcp", *arguments))
     captured = capfd.readouterr()
     assert (done.value.code, captured.out) == (2, "")
-    assert says(captured.err, *facts.split())
+    assert says(captured.err, *facts.split("; "))
     assert captured.err.count("\n") == 1
 
 

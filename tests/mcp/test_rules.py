@@ -48,20 +48,20 @@ def test_a_fault_is_read_as_it_is_written(written: str, fault: McpFault) -> None
 @table_test(
     ("written", "facts"),
     [
-        ("dyes", "'dyes' slow 'dies'?"),
-        ("slow", "slow: 0 seconds slow=5"),
-        ("slow=-1", "slow 0 seconds"),
-        ("slow=inf", "slow 0 seconds"),
-        ("huge=many", "huge 0 bytes"),
-        ("changes:a", "changes tools changes=a,b"),
-        ("dies@0", "dies 1 @0"),
-        ("loops:search", "loops only tools/list"),
-        ("fails:tools/list=x", "fails only calls"),
-        ("Dies!", "'Dies!': KIND[:TOOL][@N][=VALUE]"),
+        ("dyes", "fault 'dyes'; one of slow, silent, dies; 'dies'?"),
+        ("slow", "fault slow: ; 0 or more seconds; example slow=5"),
+        ("slow=-1", "fault slow=-1: ; 0 or more seconds"),
+        ("slow=inf", "fault slow=inf: ; 0 or more seconds"),
+        ("huge=many", "fault huge=many: ; 0 or more bytes"),
+        ("changes:a", "fault changes:a: ; tools; example changes=a,b"),
+        ("dies@0", "fault dies: ; count from 1; got @0"),
+        ("loops:search", "fault loops:search: ; only valid for tools/list"),
+        ("fails:tools/list=x", "fault fails:tools/list=x: ; only valid for calls"),
+        ("Dies!", "fault 'Dies!': ; KIND[:TOOL][@N][=VALUE]"),
     ],
 )
 def test_what_is_no_fault_is_told(written: str, facts: str) -> None:
-    with pytest.raises(BadInput, match=line_with(*facts.split())):
+    with pytest.raises(BadInput, match=line_with(*facts.split("; "))):
         fault_from(written)
 
 
@@ -370,5 +370,7 @@ def test_the_journal_says_what_was_asked_and_struck() -> None:
 def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "statek_sim.mcp.connection", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=line_with("mcp", "pip install 'pytest-statek[mcp]'")):
+    with pytest.raises(
+        ModuleNotFoundError, match=line_with("mcp is not installed", "pip install 'pytest-statek[mcp]'")
+    ):
         importlib.import_module("statek_sim.mcp.connection")

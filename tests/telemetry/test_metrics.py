@@ -428,14 +428,17 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "facts"),
     [
-        ("", "a.jsonl: empty trace `statek-sim trace`"),
-        ("{", "a.jsonl:1: trace line"),
-        ("[]", "a.jsonl:1: JSON object got list"),
-        ('{"event": "JobStopped"}', "a.jsonl:1: trace header"),
-        ('{"trace": 1}\n{"event": "Nothing"}', "a.jsonl:2: event 'Nothing'"),
-        ('{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}', "a.jsonl:2: StepStarted 'jobs'"),
-        ('{"trace": 1}\n{"event": ["StepStarted"]}', "a.jsonl:2: trace event"),
-        ('{"trace": 1}', "no task files"),
+        ("", "a.jsonl: ; empty; expected a trace; `statek-sim trace`"),
+        ("{", "a.jsonl:1: ; not a trace line"),
+        ("[]", "a.jsonl:1: ; expected a JSON object; got list"),
+        ('{"event": "JobStopped"}', "a.jsonl:1: ; expected a trace header"),
+        ('{"trace": 1}\n{"event": "Nothing"}', "a.jsonl:2: ; not a trace event: 'Nothing'"),
+        (
+            '{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}',
+            "a.jsonl:2: ; StepStarted; 'jobs'",
+        ),
+        ('{"trace": 1}\n{"event": ["StepStarted"]}', "a.jsonl:2: ; not a trace event"),
+        ('{"trace": 1}', "no task; files"),
     ],
 )
 def test_what_is_no_trace_is_told_with_its_place(
@@ -449,17 +452,17 @@ def test_what_is_no_trace_is_told_with_its_place(
     (tmp_path / "a.jsonl").write_text(content)
     code, _, err = command(capsys, "metrics", "a.jsonl")
     assert code == 2
-    assert says(err, *facts.split())
+    assert says(err, *facts.split("; "))
 
 
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (["--window", "0"], "--window 0: 1 more"),
-        (["--worth", "much"], "--worth 'much': dollars above 0"),
-        (["--worth", "nan"], "--worth 'nan': dollars above 0"),
-        (["nowhere.jsonl"], "nowhere.jsonl: file folder"),
-        (["run.json"], "run.json: scenarios trace .jsonl report"),
+        (["--window", "0"], "--window 0: ; 1 or more"),
+        (["--worth", "much"], "--worth 'much': ; dollars above 0"),
+        (["--worth", "nan"], "--worth 'nan': ; dollars above 0"),
+        (["nowhere.jsonl"], "nowhere.jsonl: ; file or folder"),
+        (["run.json"], "run.json: ; scenarios; trace; .jsonl; report"),
     ],
 )
 def test_what_cannot_be_meant_is_bad_input(
@@ -467,7 +470,7 @@ def test_what_cannot_be_meant_is_bad_input(
 ) -> None:
     code, _, err = command(capsys, "metrics", *arguments)
     assert (code, len(err.strip().splitlines())) == (2, 1)
-    assert says(err, *facts.split())
+    assert says(err, *facts.split("; "))
 
 
 def test_a_metric_that_a_scenario_did_not_expect_is_told(

@@ -178,7 +178,7 @@ def test_pipes_and_devices_are_skipped_with_a_line(
     assert ended.value.code == 0
     loop, pipe, total = capsys.readouterr().err.split("\n")[:3]
     assert says(loop, f"{tmp_path}/loop.yaml: ", "skipped", "symbolic link", "itself")
-    assert says(pipe, f"{tmp_path}/pipe.yaml: ", "skipped", "pipe")
+    assert says(pipe, f"{tmp_path}/pipe.yaml: ", "skipped: a pipe")
     assert says(total, "1 file", "0 credentials")
     assert files_under([tmp_path])[0] == [tmp_path / "it.yaml"]
 

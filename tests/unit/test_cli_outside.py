@@ -208,7 +208,9 @@ def test_a_baseline_is_not_written_over_what_is_none(
 ) -> None:
     (here / "policy.toml").write_text(POLICY, "utf-8")
     (here / "old.json").write_bytes(content)
-    assert says(refused(capsys, *arguments, "old.json"), "old.json: ", "baseline", repr(key), repr(kind))
+    assert says(
+        refused(capsys, *arguments, "old.json"), "old.json: ", "not a baseline", f"no {key!r}", repr(kind)
+    )
     assert (here / "old.json").read_bytes() == content
 
 

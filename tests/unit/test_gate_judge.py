@@ -108,7 +108,15 @@ def test_what_is_needed_is_the_smallest_that_passes(tmp_path: Path) -> None:
 def test_headroom_is_demanded_of_every_limit_or_of_some(tmp_path: Path) -> None:
     every = POLICY.replace('must = "finish"', 'must = "finish"\nheadroom_percent = 20', 1)
     [reason] = reasons(result(tmp_path, ROOMY, every), tmp_path)
-    assert says(reason, "own.env:3", "`useful`", "max_consecutive_exceptions=1", "0 %", "20 %", ">= 2")
+    assert says(
+        reason,
+        "own.env:3",
+        "`useful`",
+        "max_consecutive_exceptions=1",
+        "0 % headroom",
+        "required 20 %",
+        ">= 2",
+    )
     some = every.replace("= 20", "= {max_turns = 40}")
     assert result(tmp_path, ROOMY, some).passed
     assert not result(tmp_path, ROOMY, some.replace("40", "41")).passed
@@ -161,7 +169,7 @@ scenarios:
     script: {clerk: [{code: "x = wait_for('approval')\\nprint(x)"}]}
 """
     found = result(tmp_path, ROOMY, POLICY.partition("\n\n")[0], workloads=waits)
-    assert says(reasons(found, tmp_path)[0], "`waits`", "`main`", "waits")
+    assert says(reasons(found, tmp_path)[0], "`waits`", "job `main` waits")
 
 
 # -- runaways ------------------------------------------------------------------------------------------------------
@@ -295,10 +303,10 @@ def test_names_that_nothing_has_are_refused(tmp_path: Path, select: str, facts: 
 @pytest.mark.parametrize(
     ("select", "facts"),
     [
-        ('tags = ["quick"]', "tag 'quick' sample/short"),
-        ('scenarios = ["useful", "short"]', "'short' sample/short"),
-        ('tags = ["healthy", "runaway"], without_tags = ["healthy"]', "none 2 scenarios sample/loop"),
-        ('tags = ["healthy", "late"]', "tag 'late' sample/short 1"),
+        ('tags = ["quick"]', "tag 'quick'; sample/short"),
+        ('scenarios = ["useful", "short"]', "'short'; sample/short"),
+        ('tags = ["healthy", "runaway"], without_tags = ["healthy"]', "none of the 2 scenarios; sample/loop"),
+        ('tags = ["healthy", "late"]', "tag 'late'; sample/short and 1 more"),
     ],
 )
 def test_scenarios_of_another_profile_are_not_said_to_be_missing(
@@ -309,7 +317,13 @@ def test_scenarios_of_another_profile_are_not_said_to_be_missing(
         workloads = workloads.replace(f"id: {name}\n", f'id: {name}\n    profiles: ["1.4"]\n')
     workloads = workloads.replace("quick]", "quick, late]").replace("[runaway]", "[runaway, late]")
     workloads = workloads.replace("[healthy]", "[healthy, runaway]")
-    expected = (f"{tmp_path}/policy.toml:1", "'work finishes'", *facts.split(), "--profile 1.4", "--policy")
+    expected = (
+        f"{tmp_path}/policy.toml:1",
+        "'work finishes'",
+        *facts.split("; "),
+        "--profile 1.4",
+        "--policy",
+    )
     with pytest.raises(BadPolicy, match=line_with(*expected)):
         result(tmp_path, ROOMY, POLICY.replace('tags = ["healthy"]', select), workloads=workloads)
 

@@ -76,24 +76,24 @@ def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:
 @table_test(
     ("line", "facts"),
     [
-        ("STATEK_MAX_TOKENS=1", "STATEK_MAX_TOKENS: not variable 'STATEK_MAX_TOKEN_USAGE'?"),
-        ("MAX_TURNS=1", "MAX_TURNS: .env 'STATEK_MAX_TURNS'"),
-        ("FOO=1", "FOO: .env 'STATEK_'"),
-        ("hello world", "'hello world': KEY=VALUE"),
-        ("STATEK_MAX_TURNS", "'STATEK_MAX_TURNS': KEY=VALUE"),
-        ("=5", "'=5': KEY=VALUE"),
-        ("STATEK_LOG_LEVEL='INFO", '"STATEK_LOG_LEVEL=\'INFO": KEY=VALUE'),
-        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: empty default"),
-        ("STATEK_MAX_TURNS=-1", "STATEK_MAX_TURNS='-1': whole 0 2**63"),
+        ("STATEK_MAX_TOKENS=1", "STATEK_MAX_TOKENS: ; not a STATEK variable; 'STATEK_MAX_TOKEN_USAGE'?"),
+        ("MAX_TURNS=1", "MAX_TURNS: ; own .env file; 'STATEK_MAX_TURNS'"),
+        ("FOO=1", "FOO: ; own .env file; 'STATEK_'"),
+        ("hello world", "'hello world': ; KEY=VALUE"),
+        ("STATEK_MAX_TURNS", "'STATEK_MAX_TURNS': ; KEY=VALUE"),
+        ("=5", "'=5': ; KEY=VALUE"),
+        ("STATEK_LOG_LEVEL='INFO", '"STATEK_LOG_LEVEL=\'INFO": ; KEY=VALUE'),
+        ("STATEK_MAX_TURNS=", "STATEK_MAX_TURNS: ; empty; default"),
+        ("STATEK_MAX_TURNS=-1", "STATEK_MAX_TURNS='-1': ; whole number from 0 to 2**63 - 1"),
         (
             "STATEK_LIMIT_EXTENSION_PER_COMPLETION=nan",
-            "STATEK_LIMIT_EXTENSION_PER_COMPLETION='nan': 0 1000000",
+            "STATEK_LIMIT_EXTENSION_PER_COMPLETION='nan': ; from 0 to 1000000",
         ),
     ],
 )
 def test_a_wrong_line_is_named_by_path_and_line(tmp_path: Path, line: str, facts: str) -> None:
     path = written(tmp_path, f"# comment\n\nSTATEK_DEFAULT_ACL=DENY\n\n\n{line}\nSTATEK_RPC_PORT=80\n")
-    assert says(problem(path), "own.env:6", *facts.split())
+    assert says(problem(path), "own.env:6", *facts.split("; "))
 
 
 def test_a_variable_set_twice_names_both_lines(tmp_path: Path) -> None:

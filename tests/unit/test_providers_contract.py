@@ -88,25 +88,37 @@ def test_a_provider_that_answers_none_of_the_requests_proves_nothing() -> None:
 
 def test_an_object_without_complete_is_no_provider() -> None:
     sentence = violation(lambda: 5)  # type: ignore[arg-type,return-value]
-    assert says(sentence, "no method `complete`", "5")
+    assert says(sentence, "no method `complete`: 5")
 
 
 @table_test(
     ("answer", "facts"),
     [
-        (lambda request, asked: b"{}", "bytes expected RawReply"),
-        (lambda request, asked: None, "NoneType expected RawReply"),
-        (lambda request, asked: RawReply("{}"), "body str expected bytes"),  # type: ignore[arg-type]
-        (lambda request, asked: replace(good_reply(request), latency=-1.0), "-1.0 seconds finite 0"),
-        (lambda request, asked: replace(good_reply(request), latency=float("nan")), "nan seconds finite 0"),
-        (lambda request, asked: replace(good_reply(request), latency=True), "True seconds finite 0"),
-        (lambda request, asked: RawReply(b"<html>"), "chat completion JSONDecodeError line 1 column 1"),
+        (lambda request, asked: b"{}", "returned bytes; expected RawReply"),
+        (lambda request, asked: None, "returned NoneType; expected RawReply"),
+        (lambda request, asked: RawReply("{}"), "body of type str; expected bytes"),  # type: ignore[arg-type]
+        (
+            lambda request, asked: replace(good_reply(request), latency=-1.0),
+            "-1.0 virtual seconds; finite number, 0 or more",
+        ),
+        (
+            lambda request, asked: replace(good_reply(request), latency=float("nan")),
+            "nan virtual seconds; finite number, 0 or more",
+        ),
+        (
+            lambda request, asked: replace(good_reply(request), latency=True),
+            "True virtual seconds; finite number, 0 or more",
+        ),
+        (
+            lambda request, asked: RawReply(b"<html>"),
+            "not a chat completion; JSONDecodeError; line 1 column 1",
+        ),
     ],
 )
 def test_a_wrong_answer_is_told_in_one_sentence(
     answer: Callable[[ChatRequest, int], object], facts: str
 ) -> None:
-    assert says(violation(broken(answer)), "turn 1 of job 'main'", *facts.split())
+    assert says(violation(broken(answer)), "turn 1 of job 'main'", *facts.split("; "))
 
 
 def test_an_async_provider_is_told_what_it_returned() -> None:

@@ -68,7 +68,7 @@ def test_what_is_no_plain_call_is_refused_among_several(wrong: Any) -> None:
 
 def test_arguments_of_a_tool_call_may_be_a_mapping() -> None:
     assert tool_call("t", {"at-most": 1}, x=2) == tool_call("t", **{"at-most": 1, "x": 2})
-    with pytest.raises(BadInput, match=line_with("'t'", "'nut'", "tool_call('t', name=value)")):
+    with pytest.raises(BadInput, match=line_with("tool call 't'", "got 'nut'", "tool_call('t', name=value)")):
         tool_call("t", "nut")  # type: ignore[arg-type]
 
 

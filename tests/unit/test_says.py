@@ -31,7 +31,7 @@ def test_a_fact_is_found_in_one_line_and_on_its_own(facts: list[str], found: boo
     assert says(TEXT, *facts) is found
 
 
-@table_test("facts", [[], [""], ["a", ""]])
+@table_test("facts", [[], [""], ["a", ""], ["4", "4 turns"]])
 def test_a_check_that_could_not_fail_is_refused(facts: list[str]) -> None:
     with pytest.raises(ValueError, match="could not fail"):
         line_with(*facts)

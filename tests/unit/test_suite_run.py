@@ -192,11 +192,11 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
     ("command", "facts"),
     [
         (["run", "--profile", "docs"], "--profile hardened"),
-        (["run", "--profile", "hardend"], "agent engine: hardened 'hardened'?"),
-        (["limits", "--stops"], "1 scenario agent engine left out --profile hardened"),
-        (["limits"], "1 scenario agent engine left out --profile hardened"),
-        (["limits", "--budget-tokens", "100"], "1 scenario agent engine left out"),
-        (["compare", "1.2", "1.4"], "all scenarios agent engine"),
+        (["run", "--profile", "hardend"], "for the agent engine: hardened; 'hardened'?"),
+        (["limits", "--stops"], "1 scenario for the agent engine; left out; --profile hardened"),
+        (["limits"], "1 scenario for the agent engine; left out; --profile hardened"),
+        (["limits", "--budget-tokens", "100"], "1 scenario for the agent engine; left out"),
+        (["compare", "1.2", "1.4"], "all of these scenarios use the agent engine"),
     ],
 )
 def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
@@ -206,4 +206,4 @@ def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
     with pytest.raises(SystemExit) as caught:
         main([*command, str(tmp_path)])
     assert caught.value.code == 2
-    assert says(capsys.readouterr().err, *facts.split())
+    assert says(capsys.readouterr().err, *facts.split("; "))
