@@ -131,7 +131,8 @@ SCRIPT_ENDS = "script ends"
 class LimitNeed:
     """The value that a scenario needs for one limit while the preset's other limits apply.
 
-    `needed` is the smallest value with which the limit stops no job, or None if a job never ends without the limit.
+    `needed` is the smallest value with which the limit stops no job, or None if a job never ends without the limit or
+    no value is enough, because the run itself assigns a value that is too small.
     `value` is the preset's value (None if unlimited). `then` is how the run ends without the limit, and so with
     `needed`. `stated` is whether the scenario itself sets the limit, in which case presets do not change it.
     """

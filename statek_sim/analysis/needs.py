@@ -2,8 +2,9 @@
 
 Limits affect a run only through the harness's checks, which pass or fail. `WatchedHarness` records the counts at every
 check. A limit's needed value is the smallest value with which it fails none of these checks, including extensions by
-completions, so no further runs are required. This does not hold if a tool reads the harness's limits; such reads are
-recorded.
+completions, so no further runs are required. A limit that a run assigns no longer depends on its configured value, so
+each check also records the limits assigned before it. None of this holds if a tool reads the harness's limits; such
+reads are recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
@@ -44,10 +45,11 @@ def unlimited(extension: float) -> HarnessLimits:
     )
 
 
-def needed(checks: Checks, limits: HarnessLimits, limit: LimitName) -> int:
+def needed(checks: Checks, limits: HarnessLimits, limit: LimitName) -> int | None:
     """Return the smallest value with which this limit stops no job, under otherwise these limits.
 
-    `checks` come from a run under `limits` without this limit.
+    Return None if no value is enough, because the run itself assigns a value that is too small. `checks` come from
+    a run under `limits` without this limit.
     """
 
     def exceeded(value: int) -> list[int]:
@@ -57,7 +59,8 @@ def needed(checks: Checks, limits: HarnessLimits, limit: LimitName) -> int:
         found = (decision(counted, changed, checks.rule) for counted in every)
         return [one.count for one in found if one is not None and one.limit is limit]
 
-    return bisect_left(range(max(exceeded(0), default=0)), True, key=lambda value: not exceeded(value))
+    most = max(exceeded(0), default=0)
+    return None if exceeded(most) else bisect_left(range(most), True, key=lambda value: not exceeded(value))
 
 
 def watched_run(
@@ -89,9 +92,13 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A job's counts at one harness check; counts that the check does not use are 0."""
+    """A job's counts at one harness check; counts that the check does not use are 0.
+
+    `assigned` contains the names and values of the limits that the run has assigned.
+    """
 
     when: When
+    assigned: tuple[tuple[str, Any], ...]
     num_completions: int | None
     difficulty_token_extension: int = 0
     num_turns: int = 0
@@ -115,7 +122,8 @@ class Checks:
     """All limit checks in a run.
 
     `passed` contains the largest counts among passed checks of each kind; if these pass under other limits, all checks
-    of that kind do. Checks with equal `when`, `num_completions` and `difficulty_token_extension` are of one kind.
+    of that kind do. Checks with equal `when`, `assigned`, `num_completions` and `difficulty_token_extension` are of one
+    kind.
     `failed` contains the checks that found a limit exceeded. `limits_read` is whether a tool read the harness's limits.
     """
 
@@ -134,7 +142,9 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return the limit that a check would find exceeded under these limits, or None if the check passes."""
+    """Return the limit that a check would find exceeded under these configured limits, or None if it passes."""
+    if counted.assigned:
+        limits = replace(limits, **dict(counted.assigned))
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)
@@ -143,13 +153,20 @@ def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Ex
 class WatchedHarness(LLM_Harness):
     """STATEK's harness, which also records every check."""
 
-    __slots__ = ("_failed", "_passed", "_read")
+    __slots__ = ("_assigned", "_failed", "_passed", "_read")
 
     def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
         super().__init__(*astuple(limits), rule=rule)
-        self._passed: dict[tuple[When, int | None, int], Counted] = {}
+        self._assigned: dict[str, Any] = {}
+        self._passed: dict[tuple[object, ...], Counted] = {}
         self._failed: list[tuple[Counted, Exceeded]] = []
         self._read = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a limit; later checks record its value. Raises `BadSetting` for an invalid value."""
+        super().__setattr__(name, value)
+        if name in self.limits_type.__dataclass_fields__:
+            self._assigned[name] = value
 
     def checks(self) -> Checks:
         """Return the recorded checks."""
@@ -165,6 +182,7 @@ class WatchedHarness(LLM_Harness):
         self._check(
             Counted(
                 when=When.BEFORE,
+                assigned=tuple(self._assigned.items()),
                 num_completions=job.num_completions,
                 num_turns=job.num_turns,
                 exception_count=job.exception_count,
@@ -177,6 +195,7 @@ class WatchedHarness(LLM_Harness):
         self._check(
             Counted(
                 when=When.AFTER,
+                assigned=tuple(self._assigned.items()),
                 num_completions=job.num_completions,
                 difficulty_token_extension=job.difficulty_token_extension,
                 exception_count=job.exception_count,
@@ -190,7 +209,7 @@ class WatchedHarness(LLM_Harness):
         if exceeded is not None:
             self._failed.append((counted, exceeded))
             raise harness_error(exceeded)
-        kind = counted.when, counted.num_completions, counted.difficulty_token_extension
+        kind = counted.when, counted.assigned, counted.num_completions, counted.difficulty_token_extension
         self._passed[kind] = counted.largest(self._passed.get(kind, counted))
 
     # -- properties for tools --------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Trial:
             for limit in LimitName
         )
 
-    def _needs(self, preset: GatedPreset) -> dict[LimitName, int]:
+    def _needs(self, preset: GatedPreset) -> dict[LimitName, int | None]:
         free = self._free(preset)
         if unfinished(free.record) is not None:
             return {}

@@ -38,8 +38,7 @@ class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own n
 class LLM_Harness:  # noqa: N801  # STATEK's own name
     """Checks jobs' counters against limits, before and after each step.
 
-    One harness serves every job in a process and keeps no per-job state ("Harness Policies", What the Limits
-    Mean). Unlike STATEK's harness, it is immutable.
+    One harness serves every job in a process and keeps no per-job state ("Harness Policies", What the Limits Mean).
     """
 
     __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")

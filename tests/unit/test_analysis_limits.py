@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from statek_sim import tool
 from statek_sim.analysis.calibration import calibrate, quantile
 from statek_sim.analysis.limits import (
     Ending,
@@ -21,6 +22,7 @@ from statek_sim.analysis.limits import (
 from statek_sim.backends.run import run_scenario
 from statek_sim.errors import BadInput
 from statek_sim.gate.trial import stops as every_stop
+from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
@@ -217,10 +219,34 @@ def test_what_is_needed_is_counted_in_the_run_with_the_scenarios_deviations() ->
     sample = replay(looping(3, deviations=[{"limit": "max_turns", "value": 2}]))
     found = sensitivity(sample)
     assert (found.stopped, found.binds) == (True, LimitName.MAX_TURNS)
-    tokens = found.needs[3]
+    turns, *_, tokens = found.needs
+    assert (turns.needed, turns.enough) == (None, False)
+    assert _stopping(sample, turns.limit, 50) == {LimitName.MAX_TURNS}
     assert tokens.needed
     assert _stopping(sample, tokens.limit, tokens.needed) == {LimitName.MAX_TURNS}
     assert _stopping(sample, tokens.limit, tokens.needed - 1) == {LimitName.MAX_TOKEN_USAGE}
+
+
+@table_test(("before", "most", "needed"), [(0, 50, 1), (3, 50, 4), (0, 12, 1), (0, 11, None)])
+def test_a_limit_that_code_assigns_is_needed_only_until_then(
+    before: int, most: int, needed: int | None
+) -> None:
+    printed: list[JSON] = [{"code": "print(1)"}] * 10
+    script: list[JSON] = [*printed[:before], {"code": f"set_max_turns({most})"}, *printed[before:], EXIT]
+    tools: JSON = {"clerk": {"tools": [f"{__name__}:set_max_turns"]}}
+    sample = replay({"agents": tools, "script": {"clerk": script}, "limits": {"max_token_usage": None}})
+    turns = sensitivity(sample).needs[0]
+    assert turns.needed == needed
+    if needed is None:
+        assert _stopping(sample, turns.limit, 100) == {LimitName.MAX_TURNS}
+    else:
+        assert _tried(sample, turns.limit, range(5)) == needed
+
+
+@tool
+def set_max_turns(most: int, **kwargs: object) -> None:
+    """Set the harness's limit on turns."""
+    get_llm_harness().max_turns = most  # type: ignore[misc]
 
 
 def _built_in(suite: str, name: str) -> Replay:
