@@ -42,13 +42,13 @@ def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, facts: tu
 @pytest.mark.parametrize(
     ("steps", "facts"),
     [
-        (["get_wether"], "steps: 'get_wether' 'get_weather'?"),
-        ([Step(tool="get_weather", after=("loook",))], "after: 'loook' get_weather"),
-        (StepPlan(helpers=("get_weathr",)), "steps: helpers: 'get_weathr'"),
+        (["get_wether"], "steps: ; 'get_wether' is not a tool; 'get_weather'?"),
+        ([Step(tool="get_weather", after=("loook",))], "after: ; 'loook' is not a tool; Known: get_weather"),
+        (StepPlan(helpers=("get_weathr",)), "steps: helpers: ; 'get_weathr' is not a tool"),
     ],
 )
 def test_a_step_that_names_no_tool_is_refused(steps: Any, facts: str) -> None:
-    with pytest.raises(BadInput, match=line_with(*facts.split())):
+    with pytest.raises(BadInput, match=line_with(*facts.split("; "))):
         AgentHarness(tools=[get_weather], steps=steps)
 
 

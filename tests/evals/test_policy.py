@@ -83,10 +83,10 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
     ("rule", "facts"),
     [
         ('name = "a"\narm = "bare"', ":3:; 'a'; no; requirement; right_percent"),
-        ('name = "a"\nright_percnt = 3', "key; 'right_percnt'; rule[0]; 'right_percent'?"),
+        ('name = "a"\nright_percnt = 3', "key 'right_percnt' in rule[0]; 'right_percent'?"),
         ('name = "a"\nright_percent = 101', "at most 100; got 101"),
-        ('name = "a"\nright_percent = 1', "'full'; not; bare; --arms"),
-        ('name = "a"\narm = "bare"\nselect = {tiers = ["hrad"]}\nright_percent = 1', "none; 6; evals"),
+        ('name = "a"\nright_percent = 1', "arm 'full' is not run; expected one of bare; --arms"),
+        ('name = "a"\narm = "bare"\nselect = {tiers = ["hrad"]}\nright_percent = 1', "none of the 6 evals"),
         (
             'name = "a"\narm = "bare"\nselect = {evals = ["weather-now"]}\nright_surely_percent = 1',
             ":3: ; 'a'; right_surely_percent; 6 or more evals; found 1",

@@ -494,11 +494,11 @@ def test_a_comparison_is_shown_and_written(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (("9", "docs"), "'9' expected docs, 1.4"),
-        (("docs", "1.4.2", "--preset", "lokal"), "preset 'lokal'"),
-        (("docs", "1.4.2", "--python", "/nowhere/python"), "/nowhere/python: started"),
-        (("1.4", "/nowhere/python"), "/nowhere/python: started"),
-        (("reference", "1.4.2"), "expected `reference` path Python"),
+        (("9", "docs"), "'9' is not; expected one of: docs, 1.2.5, 1.2, 1.4"),
+        (("docs", "1.4.2", "--preset", "lokal"), "preset 'lokal'; 'local'?"),
+        (("docs", "1.4.2", "--python", "/nowhere/python"), "/nowhere/python: ; started"),
+        (("1.4", "/nowhere/python"), "/nowhere/python: ; started"),
+        (("reference", "1.4.2"), "expected `reference`; path; Python"),
     ],
 )
 def test_a_comparison_of_something_unknown_is_bad_input(
@@ -507,4 +507,4 @@ def test_a_comparison_of_something_unknown_is_bad_input(
     shell.write("a.yaml", PASSING)
     ran = shell("compare", *arguments[:2], "a.yaml", *arguments[2:])
     assert ran.code == 2
-    assert says(ran.err, *facts.split())
+    assert says(ran.err, *facts.split("; "))

@@ -126,12 +126,12 @@ def test_a_baseline_has_one_line_per_scenario() -> None:
 @pytest.mark.parametrize(
     ("change", "facts"),
     [
-        ((" [3, 5]", " [3]"), "b.json:7: scenarios.s/good.needs.max_turns.1 required"),
-        (('"leaked": 2', '"leaks": 2'), "b.json:6: scenarios.s/bad.leaks extra"),
-        (('"bad_turns": 3', '"bad_turns": -3'), "b.json:6: scenarios.s/bad.bad_turns"),
-        (("baseline@1", "baseline@2"), "b.json:2: format 'statek-sim/baseline@1'"),
-        (("docs", "1.4"), "b.json:4: 1.4 expected docs"),
-        (('"scenarios": {', '"scenarios": '), "b.json:6: JSON"),
+        ((" [3, 5]", " [3]"), "b.json:7: ; scenarios.s/good.needs.max_turns.1: field required"),
+        (('"leaked": 2', '"leaks": 2'), "b.json:6: ; scenarios.s/bad.leaks: extra"),
+        (('"bad_turns": 3', '"bad_turns": -3'), "b.json:6: ; scenarios.s/bad.bad_turns"),
+        (("baseline@1", "baseline@2"), "b.json:2: format: ; 'statek-sim/baseline@1'"),
+        (("docs", "1.4"), "b.json:4: ; for profile 1.4; expected docs"),
+        (('"scenarios": {', '"scenarios": '), "b.json:6: ; JSON"),
     ],
 )
 def test_a_damaged_baseline_is_refused_with_its_line(
@@ -139,7 +139,7 @@ def test_a_damaged_baseline_is_refused_with_its_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("b.json").write_text(baseline_text(sample()).replace(*change), encoding="utf-8")
-    with pytest.raises(BadInput, match=line_with(*facts.split())):
+    with pytest.raises(BadInput, match=line_with(*facts.split("; "))):
         read_baseline(Path("b.json"), profile="docs")
 
 

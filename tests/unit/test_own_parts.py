@@ -111,42 +111,87 @@ def _exit(command: list[str]) -> object:
     [
         ('guards: ["odd_parts:raising"]', "part 'odd_parts:raising' (guards[0]) raised ValueError: boom"),
         ('guards: ["odd_parts:leaving"]', "part 'odd_parts:leaving' (guards[0]) raised SystemExit: 3"),
-        ('guards: ["odd_parts:five"]', "'odd_parts:five' (guards[0]) 'int' Verdict"),
-        ('guards: ["odd_parts:waiting"]', "'odd_parts:waiting' (guards[0]) 'int' Verdict"),
+        ('guards: ["odd_parts:five"]', "part 'odd_parts:five' (guards[0]); type 'int'; expected a Verdict"),
+        (
+            'guards: ["odd_parts:waiting"]',
+            "part 'odd_parts:waiting' (guards[0]); type 'int'; expected a Verdict",
+        ),
         ('guards: ["odd_parts:raising_later"]', "part 'odd_parts:raising_later' (guards[0]) raised KeyError"),
-        ('guards: ["odd_parts:asking_oddly"]', "'odd_parts:asking_oddly' 'str' TextWanted Wait"),
-        ('guards: ["odd_parts:asking_at_input"]', "'odd_parts:asking_at_input' ask only call strings"),
-        ('guards: ["odd_parts:odd_verdict"]', "'odd_parts:odd_verdict' Verdict pass, warn, modify, ask, block"),
+        (
+            'guards: ["odd_parts:asking_oddly"]',
+            "part 'odd_parts:asking_oddly' (guards[0]); type 'str'; expected a TextWanted or Wait",
+        ),
+        (
+            'guards: ["odd_parts:asking_at_input"]',
+            "part 'odd_parts:asking_at_input' (guards[0]); ask only for a call; strings",
+        ),
+        (
+            'guards: ["odd_parts:odd_verdict"]',
+            "part 'odd_parts:odd_verdict' (guards[0]); expected a Verdict; pass, warn, modify, ask, block",
+        ),
         ('gates: ["odd_parts:raising"]', "part 'odd_parts:raising' (gates[0]) raised ValueError: boom"),
-        ('gates: ["odd_parts:five"]', "'odd_parts:five' gate `admit` `ended` `withdrawn`"),
+        (
+            'gates: ["odd_parts:five"]',
+            "part 'odd_parts:five' (gates[0]); type 'int'; expected a gate; `admit`, `ended` and `withdrawn`",
+        ),
         (
             'gates: ["odd_parts:OddGate"]',
-            "(gates[0]) 'bool' None string Ask",
+            "part 'odd_parts:OddGate' (gates[0]); type 'bool'; expected None, a reason as a string, or an Ask",
         ),
-        ('gates: ["odd_parts:RaisingGate"]', "part 'odd_parts:RaisingGate' (gates[0]) raised KeyError: 'late'"),
+        (
+            'gates: ["odd_parts:RaisingGate"]',
+            "part 'odd_parts:RaisingGate' (gates[0]) raised KeyError: 'late'",
+        ),
         ('watchers: ["odd_parts:raising"]', "part 'odd_parts:raising' (watchers[0]) raised ValueError: boom"),
-        ('watchers: ["odd_parts:five"]', "(watchers[0]) 'int' watcher"),
-        ('watchers: ["odd_parts:odd_advice"]', "'odd_parts:odd_advice' None Advice nudge, fewer_tools, stop"),
-        ('watchers: ["odd_parts:watches_wrongly"]', "'odd_parts:watches_wrongly' TurnFacts"),
+        (
+            'watchers: ["odd_parts:five"]',
+            "part 'odd_parts:five' (watchers[0]); type 'int'; expected a watcher",
+        ),
+        (
+            'watchers: ["odd_parts:odd_advice"]',
+            "part 'odd_parts:odd_advice' (watchers[0]); type 'Advice'; None or an Advice; nudge, fewer_tools, stop",
+        ),
+        (
+            'watchers: ["odd_parts:watches_wrongly"]',
+            "part 'odd_parts:watches_wrongly' (watchers[0]); raised TypeError; called with TurnFacts",
+        ),
         ('watchers: ["json:loads"]', "part 'json:loads' (watchers[0]) raised TypeError"),
         ('chooser: "odd_parts:raising"', "part 'odd_parts:raising' (chooser) raised ValueError: boom"),
-        ('chooser: "builtins:repr"', "'builtins:repr' None Choice names task tags"),
+        (
+            'chooser: "builtins:repr"',
+            "part 'builtins:repr' (chooser); type 'str'; None or a Choice; names, a task or tags",
+        ),
         ('compactor: "odd_parts:raising"', "part 'odd_parts:raising' (compactor) raised ValueError: boom"),
-        ('compactor: "odd_parts:odd_history"', "'odd_parts:odd_history' None Compaction messages"),
+        (
+            'compactor: "odd_parts:odd_history"',
+            "part 'odd_parts:odd_history' (compactor); type 'Compaction'; None or a Compaction; messages",
+        ),
         ('compactor: "json:loads"', "part 'json:loads' (compactor) raised TypeError"),
-        ('compactor: "odd_parts:asks_oddly"', "'odd_parts:asks_oddly' 'str' TextWanted"),
-        ('compactor: "odd_parts:breaks_late"', "part 'odd_parts:breaks_late' (compactor) raised KeyError: 'late'"),
-        ('reader: "odd_parts:raising"', "part 'odd_parts:raising' (reader) raised ValueError: boom (odd_parts.py:5)"),
-        ('reader: "odd_parts:odd_reading"', "'odd_parts:odd_reading' Reading strings WrittenCalls"),
+        (
+            'compactor: "odd_parts:asks_oddly"',
+            "part 'odd_parts:asks_oddly' (compactor); type 'str'; expected a TextWanted",
+        ),
+        (
+            'compactor: "odd_parts:breaks_late"',
+            "part 'odd_parts:breaks_late' (compactor) raised KeyError: 'late'",
+        ),
+        (
+            'reader: "odd_parts:raising"',
+            "part 'odd_parts:raising' (reader) raised ValueError: boom (odd_parts.py:5)",
+        ),
+        (
+            'reader: "odd_parts:odd_reading"',
+            "part 'odd_parts:odd_reading' (reader); type 'Reading'; expected a Reading with strings; WrittenCalls",
+        ),
         ('reader: "json:loads"', "part 'json:loads' (reader) raised TypeError"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_part_fails_the_run_and_is_named(here: Path, harness: str, facts: str) -> None:
     (scenario,) = load_or_fail([_file(here, harness)])
     result = run_one(scenario, "hardened")
     assert result.record.error is not None
     assert result.record.error.type == "PartBroke"
-    assert says(result.record.error.message, *facts.split())
+    assert says(result.record.error.message, *facts.split("; "))
     assert result.mismatches
 
 

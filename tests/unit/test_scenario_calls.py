@@ -105,20 +105,20 @@ def test_a_mismatch_of_calls_shows_them_side_by_side(tmp_path: Path) -> None:
     [
         (
             "expect_calls: [{name: look, args: {n: {$rang: [1, 2]}}}]",
-            "expect_calls[0].args: {'$rang': condition '$range'?",
+            "expect_calls[0].args: ; {'$rang': [1, 2]}; not a condition; '$range'?",
         ),
-        ("expect_calls: look", "expect_calls: list mapping calls, order"),
-        ("within: {}", "within: tokens, turns cost"),
-        ("never_called: []", "never_called: least one"),
-        ("at_most: {}", "at_most: least one"),
-        ("within: {cost: 1}", "within: cost prices together"),
-        ("answer_quotes_results: '('", "answer_quotes_results: valid regular expression"),
+        ("expect_calls: look", "expect_calls: ; list of calls; mapping of calls, order; got 'look'"),
+        ("within: {}", "within: ; tokens, turns or cost"),
+        ("never_called: []", "never_called: ; at least one"),
+        ("at_most: {}", "at_most: ; at least one"),
+        ("within: {cost: 1}", "within: ; cost and prices; together"),
+        ("answer_quotes_results: '('", "answer_quotes_results: ; not a valid regular expression"),
     ],
 )
 def test_a_word_that_cannot_be_checked_is_refused_with_its_place(
     tmp_path: Path, expect: str, facts: str
 ) -> None:
-    with pytest.raises(BadScenario, match=line_with(*facts.split())):
+    with pytest.raises(BadScenario, match=line_with(*facts.split("; "))):
         mismatches(tmp_path, expect)
 
 

@@ -217,19 +217,22 @@ def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_pa
 @table_test(
     ("line", "facts"),
     [
-        ("agents: {w: {system_prompt: Work.}}", "'system_prompt' agents.w 'prompt'?"),
-        ("jobs: {main: {task: Go}}", "'task' jobs.main 'message'?"),
-        ("replies: {w: []}", "'replies' 'script'?"),
-        ("max_turns: 3", "'max_turns' 'limits'?"),
-        ("assertions: {}", "'assertions' 'expect'?"),
-        ("script: {w: [{content: hi}]}", "'content' script.w[0] 'text'?"),
-        ("expect: {jobs: {main: {exception: 1}}}", "'exception' expect.jobs.main 'exceptions'?"),
-        ("jobs: {main: {colour: 1}}", "'colour' jobs.main agent message locals warmup parent"),
+        ("agents: {w: {system_prompt: Work.}}", "key 'system_prompt' in agents.w; 'prompt'?"),
+        ("jobs: {main: {task: Go}}", "key 'task' in jobs.main; 'message'?"),
+        ("replies: {w: []}", "key 'replies'; 'script'?"),
+        ("max_turns: 3", "key 'max_turns'; 'limits'?"),
+        ("assertions: {}", "key 'assertions'; 'expect'?"),
+        ("script: {w: [{content: hi}]}", "key 'content' in script.w[0]; 'text'?"),
+        ("expect: {jobs: {main: {exception: 1}}}", "key 'exception' in expect.jobs.main; 'exceptions'?"),
+        (
+            "jobs: {main: {colour: 1}}",
+            "key 'colour' in jobs.main; expected agent or message or locals or warmup or parent",
+        ),
     ],
 )
 def test_a_word_of_other_tools_leads_to_the_key_that_is_meant(line: str, facts: str, tmp_path: Path) -> None:
     problems = problems_of(tmp_path, f"scenarios:\n  - id: a\n    title: A\n    {line}\n")
-    assert says("\n".join(problems), *facts.split())
+    assert says("\n".join(problems), *facts.split("; "))
 
 
 def test_every_key_that_words_of_others_lead_to_is_one() -> None:
