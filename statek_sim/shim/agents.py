@@ -27,7 +27,7 @@ from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
 from statek_sim.shim.memo import memo
-from statek_sim.shim.prompts import SystemPrompt, are_equal, make_system_prompt, prompt_text
+from statek_sim.shim.prompts import SystemPrompt, are_equal, give_prompt, make_system_prompt, prompt_text
 from statek_sim.shim.queries import find
 from statek_sim.shim.settings import get_statek_settings
 from statek_sim.shim.tools import create_tool
@@ -118,12 +118,9 @@ class Agent(runtime.Agent):
     def __post_init__(self) -> None:
         settings = get_statek_settings()
         settings.load_prompts()
-        found: Any = settings.get_prompt_def(self.role)
-        if found is not None:
-            if found.system:
-                self.update_system_prompt(found.system)
-            if found.metadata:
-                self.update_metadata(found.metadata)
+        prompt = settings.get_prompt_def(self.role)
+        if prompt is not None:
+            give_prompt(self, prompt)
         for function in [tool for tool in self._tools if tool.__name__.startswith("_")]:
             self._tools.remove(function)
             self._internal().append(function)

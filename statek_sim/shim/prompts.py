@@ -269,6 +269,14 @@ def load_prompt_files(prompt_files_dir: str) -> dict[str, PromptDef]:
     return {path.stem: parse_prompt_file(path) for path in folder.glob("*.md")} if folder.is_dir() else {}
 
 
+def give_prompt(agent: Any, prompt: Any) -> None:
+    """Replace an agent's system prompt and metadata with those of a `PromptDef` that are not empty."""
+    if prompt.system:
+        agent.update_system_prompt(prompt.system)
+    if prompt.metadata:
+        agent.update_metadata(prompt.metadata)
+
+
 def update_prompt_config(prompt_defs: Mapping[str, PromptDef], agents: Iterable[Any] | None = None) -> None:
     """Give agents (by default, all) their roles' prompts, and their definitions the style and post-processors."""
     stored = current_store().newest_first()
@@ -279,10 +287,7 @@ def update_prompt_config(prompt_defs: Mapping[str, PromptDef], agents: Iterable[
         found: Any = prompt_defs.get(agent.role)
         if found is None:
             continue
-        if found.system:
-            agent.update_system_prompt(found.system)
-        if found.metadata:
-            agent.update_metadata(found.metadata)
+        give_prompt(agent, found)
         if description := (found.metadata or {}).get("DESCRIPTION"):
             agent.update_description(description)
         style = (found.metadata or {}).get("CHAT_STYLE")
